@@ -1,0 +1,1 @@
+"""What ships with the project: built-in games and reference results, each with a manifest."""

@@ -1,0 +1,1 @@
+"""ALFWorld: adapter on textworld + alfworld, compiled engine, game discovery, game generator."""

@@ -1,0 +1,49 @@
+"""Canonical JSON and digests: the only notion of "the same" in this toolkit.
+
+Two values are equal when their canonical JSON is equal byte for byte: keys sorted, no spaces, ASCII escapes, no NaN
+or infinity.  ASCII is deliberate: text of a model may hold lone surrogates, which UTF-8 cannot carry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NoReturn
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON of a JSON-safe ``value``.
+
+    Raises ``ValueError`` for NaN and infinities and ``TypeError`` for anything that JSON has no form for.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    """sha256 of ``canonical(value)`` in hexadecimal (64 characters)."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} stands twice in one object")
+    return result
+
+
+def parse(data: bytes | str) -> Any:
+    """Parse untrusted JSON strictly: no NaN or infinity, no repeated keys, UTF-8 only.
+
+    Raises ``ValueError`` with the reason (``json.JSONDecodeError`` and ``UnicodeDecodeError`` are ``ValueError``s;
+    a nesting too deep for the parser is turned into one).
+    """
+    text = data.decode("utf-8") if isinstance(data, bytes) else data
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None

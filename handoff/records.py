@@ -1,0 +1,223 @@
+"""The data model: frozen wire data, apart from all behaviour.
+
+A run can be read with this module alone, without the environment or the policies that made it.  Every class is
+JSON-safe through :func:`to_json` and :func:`from_json`; nothing here is mutable and nothing imports the rest of the
+toolkit but :mod:`handoff.canonical` and :mod:`handoff.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args, get_origin
+
+import attrs
+import cattrs
+from cattrs.gen import make_dict_structure_fn
+
+from handoff.canonical import digest
+from handoff.errors import DataError
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Task:
+    """One task of an environment.
+
+    ``id`` is the digest of what the task *is* (for a game: its content), never of where it lies.
+    ``source`` is the adapter's own locator below its data root; it takes no part in identity.
+    """
+
+    id: str
+    name: str
+    type: str
+    split: str
+    source: str = ""
+
+
+@attrs.frozen
+class Record:
+    """What an environment shows after reset or after one action.  Complete and JSON-safe.
+
+    ``won`` is success *now*; an environment need not latch it.  ``score`` is 0 and ``done`` false at reset where
+    the engine leaves them unset.
+    """
+
+    observation: str
+    admissible: tuple[str, ...]
+    score: float
+    done: bool
+    won: bool
+
+    def digest(self) -> str:
+        return digest(to_json(self))
+
+
+@attrs.frozen
+class Decision:
+    """One decision of a policy.
+
+    ``text`` is what the policy said, ``action`` what it came to (``None``: nothing usable; the step is spent).
+    ``status`` is one of ``STATUSES``; ``flags`` are remarks on the parse.  ``seed`` is the decision's paired seed.
+    ``prompt_digest`` and ``prompt_tokens`` describe the input token ids where the policy has such; ``input_digest``
+    is the digest of everything that the policy was shown.
+    """
+
+    text: str
+    action: str | None
+    status: str
+    seed: int
+    input_digest: str
+    flags: tuple[str, ...] = ()
+    prompt_digest: str | None = None
+    prompt_tokens: int | None = None
+
+
+STATUSES = ("parsed", "no_action", "inadmissible", "truncated", "empty", "context_overflow")
+
+
+@attrs.frozen
+class Certificate:
+    """The answer of an exhaustive depth-``depth`` search from one state (frontier F_D, section 3.1 of the paper).
+
+    ``tried[d]`` counts the action sequences of length ``d + 1`` that were tried; a level is always completed, and the
+    search stops after the first level with a win.  ``distance`` is the least number of actions that wins, if it is
+    at most ``depth``.  ``member`` says that the state is non-terminal and ``distance == depth``.  ``bridges`` are
+    *all* first actions on a shortest path (in admissible order), ``path`` is the first shortest path in admissible
+    order.  Both are empty when no win was found.
+    """
+
+    depth: int
+    member: bool
+    distance: int | None
+    tried: tuple[int, ...]
+    bridges: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Step:
+    """One decision, the record after it, and (for a reacher) the frontier check of the state that it led to."""
+
+    decision: Decision
+    record: Record
+    check: Certificate | None = None
+
+
+@attrs.frozen
+class Trajectory:
+    """A reacher's turn on one task and seed slot.
+
+    ``arrival`` is tau_D: after how many actions the state was first in F_D (0: at reset; ``None``: never).
+    ``outcome`` is ``arrived``, ``won`` (won without ever having been on F_D), ``terminal`` (ended without a win) or
+    ``budget``.
+    """
+
+    task: str
+    slot: int
+    reacher: str
+    reset_seed: int
+    reset: Record
+    reset_check: Certificate
+    steps: tuple[Step, ...]
+    arrival: int | None
+    outcome: str
+
+    @property
+    def arrived(self) -> bool:
+        return self.arrival is not None
+
+    def certificate(self) -> Certificate:
+        """The certificate of the arrival state.  Raises ``ValueError`` if the reacher did not arrive."""
+        if self.arrival is None:
+            raise ValueError("the reacher did not arrive")
+        if self.arrival == 0:
+            return self.reset_check
+        check = self.steps[self.arrival - 1].check
+        assert check is not None
+        return check
+
+    def records(self) -> tuple[Record, ...]:
+        """The record after reset and after every step (``len(steps) + 1`` records)."""
+        return (self.reset, *(step.record for step in self.steps))
+
+
+@attrs.frozen
+class Clone:
+    """What was verified when a solver's environment was cloned: ``records`` replayed records, all equal, whose
+    digests chain to ``digest``; ``input_digest`` is that of the solver's first input."""
+
+    records: int
+    digest: str
+    input_digest: str
+
+
+@attrs.frozen
+class Endpoint:
+    """One row of the crossing: Y_{w,r}(i, s) (Eq. 2).  Non-arrivals are rows too, with ``won`` false.
+
+    ``bridge`` says whether the first action stays on a shortest path (``None`` without arrival).
+    """
+
+    task: str
+    slot: int
+    reacher: str
+    solver: str
+    arrived: bool
+    won: bool
+    bridge: bool | None = None
+    clone: Clone | None = None
+    steps: tuple[Step, ...] = ()
+
+
+_converter = cattrs.Converter(forbid_extra_keys=True)
+
+
+def _strict(kind: type) -> Any:
+    def structure(value: Any, _: Any) -> Any:
+        # bool is an int and cattrs would coerce "3" or 1.5: untrusted records get no such leniency.
+        if kind is float and type(value) is int:
+            return float(value)
+        if type(value) is not kind:
+            raise ValueError(f"expected {kind.__name__}, found {value!r:.80}")
+        return value
+
+    return structure
+
+
+def _strict_tuple(kind: Any, converter: cattrs.Converter) -> Any:
+    item = get_args(kind)[0]
+
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) not in (list, tuple):  # a string would pass for a sequence of strings
+            raise ValueError(f"expected an array, found {value!r:.80}")
+        return tuple(converter.structure(element, item) for element in value)
+
+    return structure
+
+
+for _kind in (int, float, bool, str):
+    _converter.register_structure_hook(_kind, _strict(_kind))
+_converter.register_structure_hook_factory(lambda kind: get_origin(kind) is tuple, _strict_tuple)
+for _cls in (Task, Record, Decision, Certificate, Step, Trajectory, Clone, Endpoint):
+    _converter.register_structure_hook(
+        _cls, make_dict_structure_fn(_cls, _converter, _cattrs_forbid_extra_keys=True)
+    )
+
+
+def to_json(value: Any) -> Any:
+    """JSON-safe form (dicts, lists, numbers, strings, ``None``) of any record class."""
+    return _converter.unstructure(value)
+
+
+def from_json(kind: type[T], data: Mapping[str, Any], where: str = "record") -> T:
+    """Rebuild a ``kind`` from untrusted JSON.
+
+    Raises :class:`~handoff.errors.DataError` that starts with ``where`` if a field is missing, unknown or of
+    another type.
+    """
+    try:
+        return _converter.structure(data, kind)
+    except Exception as error:
+        reasons = "; ".join(cattrs.transform_error(error)) if not isinstance(error, RecursionError) else "too deep"
+        raise DataError(f"{where} is not a valid {kind.__name__}: {reasons}") from error

@@ -1,0 +1,1 @@
+"""Reports: terminal tables, one self-contained HTML page, and their JSON twin."""

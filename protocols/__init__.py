@@ -1,0 +1,1 @@
+"""Experiment designs, one module each."""
