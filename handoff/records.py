@@ -219,5 +219,7 @@ def from_json(kind: type[T], data: Mapping[str, Any], where: str = "record") -> 
     try:
         return _converter.structure(data, kind)
     except Exception as error:
-        reasons = "; ".join(cattrs.transform_error(error)) if not isinstance(error, RecursionError) else "too deep"
+        reasons = (
+            "; ".join(cattrs.transform_error(error)) if not isinstance(error, RecursionError) else "too deep"
+        )
         raise DataError(f"{where} is not a valid {kind.__name__}: {reasons}") from error

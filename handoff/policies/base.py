@@ -48,12 +48,14 @@ class Request:
 
     def input_digest(self) -> str:
         """Digest of everything shown: task, reset record, each action with its record, and the actions left."""
-        return digest([
-            self.task.id,
-            self.remaining,
-            self.reset.digest(),
-            [[turn.action, turn.record.digest()] for turn in self.history],
-        ])
+        return digest(
+            [
+                self.task.id,
+                self.remaining,
+                self.reset.digest(),
+                [[turn.action, turn.record.digest()] for turn in self.history],
+            ]
+        )
 
 
 class Policy(ABC):
