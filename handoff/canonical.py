@@ -16,9 +16,7 @@ def canonical(value: Any) -> bytes:
 
     Raises ``ValueError`` for NaN and infinities and ``TypeError`` for anything that JSON has no form for.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    ).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
 def digest(value: Any) -> str:

@@ -91,9 +91,7 @@ def registered() -> dict[str, metadata.EntryPoint]:
     found: dict[str, metadata.EntryPoint] = {}
     for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
         if point.name in found and found[point.name].value != point.value:
-            warnings.warn(
-                f"two environments are named {point.name!r}; {point.value} is ignored", stacklevel=2
-            )
+            warnings.warn(f"two environments are named {point.name!r}; {point.value} is ignored", stacklevel=2)
             continue
         found[point.name] = point
     return found
@@ -117,9 +115,7 @@ def load(name: str) -> type[Environment]:
             f"environment {name!r} ({points[name].value}) cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
-        raise UsageError(
-            f"environment {name!r} ({points[name].value}) is not a subclass of handoff.Environment"
-        )
+        raise UsageError(f"environment {name!r} ({points[name].value}) is not a subclass of handoff.Environment")
     return loaded
 
 

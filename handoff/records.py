@@ -185,7 +185,11 @@ def _strict(kind: type) -> Any:
     return structure
 
 
-def _strict_tuple(kind: Any, converter: cattrs.Converter) -> Any:
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(kind) is tuple
+
+
+def _strict_tuple(kind: Any, converter: cattrs.BaseConverter) -> Any:
     item = get_args(kind)[0]
 
     def structure(value: Any, _: Any) -> Any:
@@ -198,11 +202,9 @@ def _strict_tuple(kind: Any, converter: cattrs.Converter) -> Any:
 
 for _kind in (int, float, bool, str):
     _converter.register_structure_hook(_kind, _strict(_kind))
-_converter.register_structure_hook_factory(lambda kind: get_origin(kind) is tuple, _strict_tuple)
+_converter.register_structure_hook_factory(_is_tuple, _strict_tuple)
 for _cls in (Task, Record, Decision, Certificate, Step, Trajectory, Clone, Endpoint):
-    _converter.register_structure_hook(
-        _cls, make_dict_structure_fn(_cls, _converter, _cattrs_forbid_extra_keys=True)
-    )
+    _converter.register_structure_hook(_cls, make_dict_structure_fn(_cls, _converter, _cattrs_forbid_extra_keys=True))
 
 
 def to_json(value: Any) -> Any:
@@ -219,7 +221,5 @@ def from_json(kind: type[T], data: Mapping[str, Any], where: str = "record") -> 
     try:
         return _converter.structure(data, kind)
     except Exception as error:
-        reasons = (
-            "; ".join(cattrs.transform_error(error)) if not isinstance(error, RecursionError) else "too deep"
-        )
+        reasons = "; ".join(cattrs.transform_error(error)) if not isinstance(error, RecursionError) else "too deep"
         raise DataError(f"{where} is not a valid {kind.__name__}: {reasons}") from error
