@@ -59,9 +59,14 @@ class Request:
 
 
 class Policy(ABC):
-    """Decides actions.  ``needs_plan`` asks the environment for a plan with every request."""
+    """Decides actions.
+
+    ``needs_plan`` asks the environment for a plan with every request.  A ``blocking`` policy takes so long that its
+    batches are decided in a thread, while episodes that wait for other things go on.
+    """
 
     needs_plan: ClassVar[bool] = False
+    blocking: ClassVar[bool] = False
 
     @abstractmethod
     def decide(self, requests: Sequence[Request]) -> list[Decision]:

@@ -1,0 +1,104 @@
+"""Policies without a model: ``random``, ``expert``, ``noisy:EPS`` and ``actions:FILE``.
+
+They are the environment side's own instruments: known behaviour to test a protocol, a certificate or an estimand on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from handoff.canonical import parse
+from handoff.errors import DataError, UsageError
+from handoff.policies.base import Policy, Request, scripted
+from handoff.records import Decision
+
+
+def _uniform(generator: random.Random, choices: Sequence[str]) -> str | None:
+    # Only ``random()`` is promised to give equal numbers on every Python.
+    return choices[int(generator.random() * len(choices))] if choices else None
+
+
+class Random(Policy):
+    """A uniformly random admissible action."""
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        return [
+            scripted(request, _uniform(random.Random(request.seed), request.record.admissible)) for request in requests
+        ]
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "random"}
+
+
+class Noisy(Policy):
+    """With probability ``epsilon`` a uniformly random admissible action, else the first action of the environment's
+    plan.  ``Noisy(0)`` is the expert: it re-plans wherever it is.  Without a plan its decision is empty."""
+
+    needs_plan = True
+
+    def __init__(self, epsilon: float) -> None:
+        if not 0 <= epsilon <= 1:
+            raise UsageError(f"noisy:EPS takes a probability between 0 and 1, not {epsilon:g}")
+        self.epsilon = epsilon
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        return [self._one(request) for request in requests]
+
+    def _one(self, request: Request) -> Decision:
+        generator = random.Random(request.seed)
+        if generator.random() < self.epsilon:
+            return scripted(request, _uniform(generator, request.record.admissible), ("noise",))
+        if not request.plan:
+            return scripted(request, None, ("no_plan",))
+        return scripted(request, request.plan[0])
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "expert"} if self.epsilon == 0 else {"kind": "noisy", "epsilon": self.epsilon}
+
+
+class Actions(Policy):
+    """Actions from a file, at each position of the episode the one that stands there.
+
+    The file is text with one action a line, for every task, or a JSON object from a task's id or name to a list of
+    actions.  Position 0 is the first action after reset, whoever takes it; after the last one decisions are empty.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            raw = Path(path).read_bytes()
+            text = raw.decode("utf-8")
+        except OSError as error:
+            raise UsageError(f"actions:{path}: cannot read the file: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"actions:{path}: the file is not UTF-8 text ({error})") from error
+        self._digest = hashlib.sha256(raw).hexdigest()
+        self._by_task: dict[str, list[str]] | None = None
+        self._lines: list[str] = []
+        if text.lstrip().startswith("{"):
+            try:
+                table = parse(text)
+            except ValueError as error:
+                raise DataError(f"actions:{path}: not valid JSON: {error}") from error
+            for key, actions in table.items():
+                if not (isinstance(actions, list) and all(isinstance(action, str) for action in actions)):
+                    raise DataError(f"actions:{path}: the entry of {key!r} is not a list of actions")
+            self._by_task = table
+        else:
+            self._lines = [line.strip() for line in text.splitlines() if line.strip()]
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        return [self._one(request) for request in requests]
+
+    def _one(self, request: Request) -> Decision:
+        actions = self._lines
+        if self._by_task is not None:
+            actions = self._by_task.get(request.task.id, self._by_task.get(request.task.name, []))
+        position = len(request.history)
+        return scripted(request, actions[position] if position < len(actions) else None)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "actions", "sha256": self._digest}

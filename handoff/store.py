@@ -1,0 +1,420 @@
+"""The run folder: a manifest, append-only records with chained digests, resume.
+
+    manifest.json   written once, before the first episode: everything that the run is, and the digest of it
+    records.jsonl   the sealed records in the plan's order, one JSON line each, chained: a line's digest covers the
+                    digest before it, and the first line's that of the manifest
+    journal.jsonl   finished episodes that are not sealed yet, in the order in which they finished; gone at the end
+    seal.json       written when the plan is complete: how many records, and the digest of the last
+    timings.json    wall-clock times, kept apart from everything that is compared
+    lock            held by the one process that writes
+
+The invariant: an episode that finished is on disk in ``journal.jsonl`` or ``records.jsonl`` before anything depends on
+it, so no finished episode is ever run again; and the bytes of ``records.jsonl`` depend on the plan alone.  Readers need
+no lock: they see whole lines only.
+
+Only a torn *last* line is ever dropped (a copy is kept); damage anywhere else is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import attrs
+
+from handoff.canonical import canonical, digest, parse
+from handoff.errors import StoreError
+
+MANIFEST, RECORDS, JOURNAL, SEAL, TIMINGS, LOCK = (
+    "manifest.json",
+    "records.jsonl",
+    "journal.jsonl",
+    "seal.json",
+    "timings.json",
+    "lock",
+)
+FORMAT = 1
+
+Key = tuple[str, ...]
+
+
+@attrs.frozen
+class Line:
+    """One sealed record: its place, what it is of, and its content."""
+
+    seq: int
+    prev: str
+    digest: str
+    key: Key
+    body: Any
+
+    @classmethod
+    def make(cls, seq: int, prev: str, key: Key, body: Any) -> Line:
+        return cls(seq, prev, digest([seq, prev, list(key), body]), key, body)
+
+    def encode(self) -> bytes:
+        form = {"seq": self.seq, "prev": self.prev, "digest": self.digest, "key": list(self.key), "body": self.body}
+        return canonical(form) + b"\n"
+
+
+class Damage(StoreError):
+    """A record file is damaged elsewhere than in a torn last line."""
+
+
+def decode_line(raw: bytes, seq: int, prev: str, where: str) -> Line:
+    """The sealed record in ``raw`` (without its newline), which must be number ``seq`` and follow ``prev``.
+
+    Raises :class:`Damage` that says what is wrong: not JSON, a changed byte, a line missing, moved or from elsewhere.
+    """
+    try:
+        form = parse(raw)
+    except ValueError as error:
+        raise Damage(f"{where} is not valid JSON ({error})") from None
+    if not isinstance(form, dict) or set(form) != {"seq", "prev", "digest", "key", "body"}:
+        raise Damage(f"{where} is not a record of a run")
+    key = form["key"]
+    if not (isinstance(key, list) and all(isinstance(part, str) for part in key)):
+        raise Damage(f"{where} has no valid key")
+    line = Line(form["seq"], form["prev"], form["digest"], tuple(key), form["body"])
+    try:
+        honest = Line.make(line.seq, line.prev, line.key, line.body)
+    except (ValueError, TypeError, RecursionError):
+        raise Damage(f"{where} has no canonical form") from None
+    if honest.digest != line.digest or line.encode() != raw + b"\n":
+        raise Damage(f"{where} was changed: its content does not have the digest {str(line.digest)[:12]}...")
+    if type(line.seq) is not int or line.seq != seq:
+        raise Damage(f"{where} is record {line.seq!r}, expected record {seq}: a line was deleted, added or moved")
+    if line.prev != prev:
+        raise Damage(f"{where} does not follow the line before it: it belongs to another run or place")
+    return line
+
+
+def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
+    """Whole lines of ``data`` and the torn rest after the last newline (empty if there is none)."""
+    *lines, rest = data.split(b"\n")
+    return lines, rest
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees all of it or nothing, and a crash leaves the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # Some file systems cannot sync a folder; the file itself is safe already.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run, checked against its own digest.  Raises :class:`~handoff.errors.StoreError`."""
+    path = folder / MANIFEST
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise StoreError(f"{folder} is not a run folder: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        manifest = parse(raw)
+        if manifest["format"] != FORMAT:
+            raise StoreError(f"{path} has format {manifest['format']!r}; this version reads format {FORMAT}")
+        if digest(manifest["identity"]) != manifest["digest"]:
+            raise Damage(f"{path} was changed: its content does not have the digest it states")
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damage(f"{path} is not a valid manifest ({type(error).__name__}: {error})") from None
+    return dict(manifest)
+
+
+def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
+    """The sealed records of a run, each verified; safe while another process writes.
+
+    A torn last line is not there yet.  Raises :class:`Damage` at the first line that is wrong.
+    """
+    path = folder / RECORDS
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    lines, rest = split_lines(data)
+    if rest and (folder / SEAL).exists():
+        raise Damage(f"{path}, line {len(lines) + 1}: torn, though the run was sealed complete")
+    prev = str(manifest["digest"])
+    for number, raw in enumerate(lines, start=1):
+        line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
+        prev = line.digest
+        yield line
+
+
+def read_seal(folder: Path) -> dict[str, Any] | None:
+    """What ``seal.json`` states, or ``None`` if the run is not complete."""
+    path = folder / SEAL
+    try:
+        seal = parse(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise Damage(f"{path} is not valid JSON ({error})") from None
+    if not (isinstance(seal, dict) and set(seal) == {"records", "head"}):
+        raise Damage(f"{path} is not a valid seal")
+    return seal
+
+
+class Store:
+    """The one writer of a run folder.
+
+    ``plan`` is the order of the sealed records.  :meth:`finish` may be called in any order.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any], plan: Sequence[Key], host: Mapping[str, Any]) -> None:
+        """Create the run in ``folder``, or continue it if it is the same one.
+
+        ``identity`` is all that the run is; ``host`` are remarks (paths, versions) that take no part in it.
+        Raises :class:`~handoff.errors.StoreError` if another process writes there, if the folder holds another
+        configuration (naming the keys that differ) or something else, or if it cannot be written.
+        """
+        self.folder = folder
+        self._plan = list(plan)
+        self._done: dict[Key, Any] = {}
+        self._sealed = 0
+        self._lock: BinaryIO | None = None
+        self._records: BinaryIO | None = None
+        self._journal: BinaryIO | None = None
+        self.dropped: list[str] = []
+        with self._disk("create"):
+            folder.mkdir(parents=True, exist_ok=True)
+            others = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")}
+            if others and MANIFEST not in others and others != {LOCK}:
+                raise StoreError(f"{folder} is not empty and is not a run folder; choose another --out")
+            self._take_lock()
+        try:
+            with self._disk("open"):
+                manifest = self._manifest(identity, host)
+                self._head = str(manifest["digest"])
+                self._resume()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def body(self, key: Key) -> Any | None:
+        """The body of a finished record, or ``None``."""
+        return self._done.get(key)
+
+    @property
+    def owed(self) -> int:
+        return len(self._plan) - len(self._done)
+
+    @property
+    def planned(self) -> int:
+        return len(self._plan)
+
+    def finish(self, key: Key, body: Any, durable: bool = True) -> None:
+        """Put a finished record on disk, then seal whatever the plan's order allows.
+
+        ``durable`` false leaves out the journal: for a record that follows from others and costs nothing to redo.
+        """
+        if key in self._done:
+            return
+        with self._disk("write"):
+            if durable and self._sealed < len(self._plan) and self._plan[self._sealed] != key:
+                assert self._journal is not None
+                self._append(self._journal, _journal_line(key, body))
+            self._done[key] = body
+            self._seal_ready()
+
+    def complete(self) -> None:
+        """State that the plan is complete.  Raises :class:`~handoff.errors.StoreError` if records are owed."""
+        if self.owed:
+            raise StoreError(f"{self.folder}: {self.owed} of {self.planned} records are owed; the run is not complete")
+        with self._disk("seal"):
+            assert self._records is not None
+            os.fsync(self._records.fileno())
+            seal = canonical({"records": self._sealed, "head": self._head}) + b"\n"
+            if not (self.folder / SEAL).exists():
+                write_atomically(self.folder / SEAL, seal)
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+
+    def note_timings(self, timings: Mapping[str, float]) -> None:
+        """Keep wall-clock seconds by phase, added to those of earlier parts of the same run."""
+        path = self.folder / TIMINGS
+        total = dict(timings)
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            for name, seconds in parse(path.read_bytes()).items():
+                if isinstance(seconds, int | float):
+                    total[str(name)] = total.get(str(name), 0.0) + float(seconds)
+        with self._disk("write"):
+            write_atomically(path, canonical({k: round(v, 3) for k, v in total.items()}) + b"\n")
+
+    def close(self) -> None:
+        for file in (self._records, self._journal, self._lock):
+            if file is not None:
+                with contextlib.suppress(OSError):
+                    file.close()
+        self._records = self._journal = self._lock = None
+
+    def _take_lock(self) -> None:
+        self._lock = open(self.folder / LOCK, "a+b")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            self._lock = None
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise StoreError(
+                    f"another process writes to {self.folder}; wait for it or choose another --out"
+                ) from None
+            raise
+
+    def _manifest(self, identity: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+        path = self.folder / MANIFEST
+        mine = {"format": FORMAT, "identity": dict(identity), "digest": digest(dict(identity)), "host": dict(host)}
+        if not path.exists():
+            if (self.folder / RECORDS).exists() or (self.folder / JOURNAL).exists():
+                raise StoreError(f"{self.folder} holds records but no {MANIFEST}; it cannot be continued")
+            write_atomically(path, canonical(mine) + b"\n")
+            return mine
+        theirs = read_manifest(self.folder)
+        if theirs["digest"] != mine["digest"]:
+            names = ", ".join(differing_keys(theirs["identity"], mine["identity"]))
+            raise StoreError(
+                f"{self.folder} holds a run of another configuration; these keys differ: {names}. "
+                "Choose another --out, or type the command that the run was started with"
+            )
+        return theirs
+
+    def _resume(self) -> None:
+        """Read everything before writing anything: sealed records, then the journal."""
+        records_path, journal_path = self.folder / RECORDS, self.folder / JOURNAL
+        lines, rest = split_lines(records_path.read_bytes() if records_path.exists() else b"")
+        length = 0
+        for number, raw in enumerate(lines, start=1):
+            line = decode_line(raw, number - 1, self._head, f"{records_path}, line {number}")
+            if number > len(self._plan) or line.key != self._plan[number - 1]:
+                raise Damage(f"{records_path}, line {number}: {'/'.join(line.key)} is not what the plan has there")
+            self._done[line.key] = line.body
+            self._head = line.digest
+            length += len(raw) + 1
+        self._sealed = len(lines)
+        seal = read_seal(self.folder)
+        if seal is not None and (seal["records"] != self._sealed or seal["head"] != self._head or rest):
+            raise Damage(
+                f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
+                f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"
+            )
+        known = set(self._plan)
+        entries, torn = split_lines(journal_path.read_bytes() if journal_path.exists() else b"")
+        for number, raw in enumerate(entries, start=1):
+            key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
+            if key not in known:
+                raise Damage(f"{journal_path}, line {number}: {'/'.join(key)} is not in the plan")
+            self._done.setdefault(key, body)
+        if seal is not None:
+            return  # complete: nothing is written any more
+        self._cut(records_path, length, rest)
+        self._cut(journal_path, sum(len(raw) + 1 for raw in entries), torn)
+        self._records = open(records_path, "ab")
+        self._journal = open(journal_path, "ab")
+        self._seal_ready()
+
+    def _cut(self, path: Path, length: int, rest: bytes) -> None:
+        """Drop a torn last line, keeping a copy of it."""
+        if not rest:
+            return
+        copy = self.folder / f"torn-{path.stem}-{hashlib.sha256(rest).hexdigest()[:12]}"
+        write_atomically(copy, rest)
+        with open(path, "r+b") as file:
+            file.truncate(length)
+            os.fsync(file.fileno())
+        self.dropped.append(f"{path.name}: a torn last line of {len(rest)} bytes was dropped (copy: {copy.name})")
+
+    def _seal_ready(self) -> None:
+        if self._records is None:
+            return
+        ready = []
+        while self._sealed < len(self._plan) and self._plan[self._sealed] in self._done:
+            key = self._plan[self._sealed]
+            line = Line.make(self._sealed, self._head, key, self._done[key])
+            ready.append(line.encode())
+            self._head = line.digest
+            self._sealed += 1
+        if ready:
+            self._append(self._records, b"".join(ready))
+
+    @staticmethod
+    def _append(file: BinaryIO, data: bytes) -> None:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+    @contextlib.contextmanager
+    def _disk(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(
+                f"cannot {what} run folder {self.folder}: {error.strerror or error}. What is finished is kept; "
+                "free space or choose a writable --out, then type the same command again"
+            ) from error
+
+
+def _journal_line(key: Key, body: Any) -> bytes:
+    return canonical({"digest": digest([list(key), body]), "key": list(key), "body": body}) + b"\n"
+
+
+def _read_journal_line(raw: bytes, where: str) -> tuple[Key, Any]:
+    try:
+        form = parse(raw)
+        key, body = tuple(form["key"]), form["body"]
+        if _journal_line(key, body) != raw + b"\n":
+            raise ValueError("its content does not have the digest it states")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Damage(f"{where} was changed or is not a record: {error}") from None
+    return key, body
+
+
+def differing_keys(left: Any, right: Any, prefix: str = "") -> list[str]:
+    """Dotted names of the entries in which two JSON values differ, sorted (a list counts as one entry)."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        names: list[str] = []
+        for key in sorted({*left, *right}):
+            name = f"{prefix}.{key}" if prefix else str(key)
+            if key not in left or key not in right:
+                names.append(name)
+            else:
+                names.extend(differing_keys(left[key], right[key], name))
+        return names
+    return [] if canonical(left) == canonical(right) else [prefix or "all"]
