@@ -1,0 +1,5 @@
+"""Sokoban: 6x6 rooms with one box, seeded boards, exact distances."""
+
+from handoff.envs.sokoban.adapter import SokobanEnvironment
+
+__all__ = ["SokobanEnvironment"]

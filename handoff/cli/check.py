@@ -1,0 +1,80 @@
+"""``handoff check``: the adapter conformance suite on the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+
+def _options(pairs: tuple[str, ...]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise click.BadParameter(f"{pair!r} is not of the form name=value", param_hint="--env-option")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff check sokoban
+  handoff check alfworld --split unseen --tasks 3
+  handoff check my-env --env-option data=games/ --json
+
+Exit code: 0 all passed, 1 a check failed, 2 the request was wrong."""
+)
+@click.argument("environment")
+@click.option("--split", help="Split whose tasks are played.  [default: the environment's first]")
+@click.option("--tasks", default=2, show_default=True, type=click.IntRange(1), help="How many tasks to play.")
+@click.option("--steps", default=6, show_default=True, type=click.IntRange(1), help="Actions of each random walk.")
+@click.option("--depth", default=2, show_default=True, type=click.IntRange(1), help="Greatest frontier depth.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the walks.")
+@click.option("--env-option", "pairs", multiple=True, metavar="NAME=VALUE", help="Option for the environment; repeats.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(
+    environment: str,
+    split: str | None,
+    tasks: int,
+    steps: int,
+    depth: int,
+    seed: int,
+    pairs: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check that ENVIRONMENT keeps the adapter contract: what passes, what fails, and what to do about it."""
+    from handoff.conformance import Settings, check_environment
+
+    settings = Settings(split=split, tasks=tasks, steps=steps, depth=depth, seed=seed)
+    report = check_environment(environment, _options(pairs), settings)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2))
+    else:
+        _print(report)
+    sys.exit(0 if report.conforms else 1)
+
+
+def _print(report: Any) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False, soft_wrap=True)
+    abilities = ", ".join(report.abilities) or "none"
+    console.print(f"{escape(report.environment)} ({escape(report.implementation)}); optional abilities: {abilities}\n")
+    width = max(len(result.check) for result in report.results)
+    colours = {"passed": "green", "failed": "red", "skipped": "yellow"}
+    for result in report.results:
+        status = f"[{colours[result.status]}]{result.status:<7}[/]"
+        console.print(f"{status}  {result.check:<{width}}  {escape(result.title)}")
+        console.print(f"{'':{9 + width}}  {escape(result.detail)}", style="dim" if result.status == "passed" else None)
+        if result.advice:
+            console.print(f"{'':{9 + width}}  what to do: {escape(result.advice)}")
+    counts = ", ".join(f"{report.count(status)} {status}" for status in colours)
+    console.print(f"\n{counts}: the adapter {'conforms' if report.conforms else 'does not conform'}")
