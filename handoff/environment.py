@@ -47,8 +47,9 @@ class Environment(ABC):
     def close(self) -> None:  # noqa: B027 - optional
         """Free what the instance holds.  May be called twice."""
 
-    def describe(self) -> Mapping[str, Any]:
-        """JSON-safe facts that identify the environment in a manifest: versions and digests, no paths."""
+    def describe(self, tasks: Sequence[Task] = ()) -> Mapping[str, Any]:
+        """JSON-safe facts that identify the environment in the manifest of a run of ``tasks``: versions and digests,
+        no paths."""
         return {}
 
 
@@ -80,9 +81,10 @@ class Planner(Protocol):
 
 @runtime_checkable
 class Certified(Protocol):
-    """Has a reference implementation of itself, against which recorded episodes are certified."""
+    """Has a reference implementation of itself, against which recorded episodes are certified: the same adapter under
+    the options that this gives."""
 
-    def reference(self) -> Environment: ...
+    def reference_options(self) -> Mapping[str, Any]: ...
 
 
 def registered() -> dict[str, metadata.EntryPoint]:

@@ -27,7 +27,7 @@ from handoff.environment import Environment, Planner
 from handoff.errors import Interrupted, UsageError
 from handoff.policies.base import Policy, Request
 from handoff.records import Certificate, Decision, Record, Task
-from handoff.replay import replay
+from handoff.replay import replay, require_equal
 
 T = TypeVar("T")
 
@@ -74,6 +74,26 @@ class _Host:
         environment = self._take(episode)
         self._episodes[episode] = (environment, task, seed, [action for action in actions if action])
         return self._view(episode, replay(environment, task, seed, actions, recorded)[-1], ask)
+
+    def certify_along(
+        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], depth: int
+    ) -> list[Certificate]:
+        view = self.replay(episode, task, seed, (), recorded[:1], Ask(depth))
+        found = [view.certificate]
+        for step, action in enumerate(actions, start=1):
+            if action:
+                view = self.step(episode, action, Ask(depth))
+            require_equal(recorded[step], view.record, task, step)
+            found.append(view.certificate)
+        return [certificate for certificate in found if certificate is not None]
+
+    def follow(self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int) -> None:
+        _, task, _, _ = self._episodes[episode]
+        record = recorded[0]
+        for step, action in enumerate(actions, start=1):
+            if action:
+                record = self.step(episode, action, Ask()).record
+            require_equal(recorded[step], record, task, taken + step)
 
     def close(self, episode: int) -> None:
         held = self._episodes.pop(episode, None)
@@ -174,6 +194,20 @@ class Episode:
     async def replay(self, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask) -> View:
         """Clone by replay (:func:`handoff.replay.replay`); raises at the first record that differs."""
         return await self._call("replay", task, seed, tuple(actions), tuple(recorded), ask)
+
+    async def certify_along(
+        self, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], depth: int
+    ) -> list[Certificate]:
+        """Replay as :meth:`replay` does, with the certificate of every state on the way (``len(recorded)`` of them)."""
+        found: list[Certificate] = await self._pool.call(
+            self._worker, "certify_along", self.number, task, seed, tuple(actions), tuple(recorded), depth
+        )
+        return found
+
+    async def follow(self, actions: Sequence[str], recorded: Sequence[Record], taken: int) -> None:
+        """Take ``actions`` from where the episode stands, comparing each record with ``recorded`` (whose first is the
+        current one); ``taken`` actions came before, for messages."""
+        await self._pool.call(self._worker, "follow", self.number, tuple(actions), tuple(recorded), taken)
 
     async def _call(self, method: str, *arguments: Any) -> View:
         view: View = await self._pool.call(self._worker, method, self.number, *arguments)

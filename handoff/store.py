@@ -23,6 +23,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -96,9 +97,25 @@ def decode_line(raw: bytes, seq: int, prev: str, where: str) -> Line:
 
 
 def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
-    """Whole lines of ``data`` and the torn rest after the last newline (empty if there is none)."""
+    """Whole lines of ``data``, and the torn rest: what follows the last whole line.
+
+    The rest is whatever stands after the last newline, blank lines at the end, and one last line that is cut short
+    (not JSON) even if something ended it by a newline.
+    """
     *lines, rest = data.split(b"\n")
+    while lines and not lines[-1].strip():
+        rest = lines.pop() + b"\n" + rest
+    if lines and not _is_json(lines[-1]):
+        rest = lines.pop() + b"\n" + rest
     return lines, rest
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        parse(raw)
+    except ValueError:
+        return False
+    return True
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -161,7 +178,7 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     lines, rest = split_lines(data)
     if rest and (folder / SEAL).exists():
-        raise Damage(f"{path}, line {len(lines) + 1}: torn, though the run was sealed complete")
+        raise Damage(f"{path}, line {len(lines) + 1}: torn or not a record, though the run was sealed complete")
     prev = str(manifest["digest"])
     for number, raw in enumerate(lines, start=1):
         line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
@@ -203,8 +220,8 @@ class Store:
         self._done: dict[Key, Any] = {}
         self._sealed = 0
         self._lock: BinaryIO | None = None
-        self._records: BinaryIO | None = None
-        self._journal: BinaryIO | None = None
+        self._records: FileIO | None = None
+        self._journal: FileIO | None = None
         self.dropped: list[str] = []
         with self._disk("create"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -287,7 +304,7 @@ class Store:
         self._records = self._journal = self._lock = None
 
     def _take_lock(self) -> None:
-        self._lock = open(self.folder / LOCK, "a+b")
+        self._lock = open(self.folder / LOCK, "a+b")  # noqa: SIM115 - held until close
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -346,8 +363,9 @@ class Store:
             return  # complete: nothing is written any more
         self._cut(records_path, length, rest)
         self._cut(journal_path, sum(len(raw) + 1 for raw in entries), torn)
-        self._records = open(records_path, "ab")
-        self._journal = open(journal_path, "ab")
+        # Unbuffered: after a failed write nothing must be left that a later flush would put on disk.
+        self._records = open(records_path, "ab", buffering=0)  # noqa: SIM115 - held until close
+        self._journal = open(journal_path, "ab", buffering=0)  # noqa: SIM115
         self._seal_ready()
 
     def _cut(self, path: Path, length: int, rest: bytes) -> None:
@@ -375,9 +393,10 @@ class Store:
             self._append(self._records, b"".join(ready))
 
     @staticmethod
-    def _append(file: BinaryIO, data: bytes) -> None:
-        file.write(data)
-        file.flush()
+    def _append(file: FileIO, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
         os.fsync(file.fileno())
 
     @contextlib.contextmanager

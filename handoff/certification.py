@@ -1,0 +1,114 @@
+"""Certification: every episode of a run again, on the environment's reference implementation.
+
+A trajectory is replayed once together with its first continuation, and once more for every other one; each pass
+compares every record on the way (:mod:`handoff.replay`).  Every frontier check, at reset and after every action, is searched
+again and must give the same certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+
+from handoff.audit import Audit, Check, cells, name_cell
+from handoff.environment import Certified, Environment
+from handoff.errors import DataError, ReplayMismatch
+from handoff.progress import Progress, Tick
+from handoff.records import Certificate, Endpoint, Task, Trajectory, to_json
+from handoff.rollout import Ask, Pool, gather
+from handoff.study import Study
+
+
+@attrs.frozen
+class _Pass:
+    """One pass over an episode: a trajectory, then (if given) a continuation of it.  ``first`` is the pass that also
+    searches the frontiers."""
+
+    task: Task
+    trajectory: Trajectory
+    endpoint: Endpoint | None
+    first: bool
+
+    @property
+    def cell(self) -> str:
+        run, solver = self.trajectory, self.endpoint.solver if self.endpoint else None
+        return name_cell(self.task, run.slot, run.reacher, solver)
+
+
+@attrs.frozen
+class _Checks:
+    runs: Check
+    ends: Check
+    frontier: Check
+
+
+async def certify(
+    audit: Audit, study: Study, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
+) -> None:
+    """Add the checks ``replay``, ``continuations`` and ``frontier`` to ``audit``.
+
+    ``pool`` holds reference environments and ``tasks`` the study's tasks by id, with their sources; what is not in it
+    was already reported missing.
+    """
+    checks = _Checks(
+        audit.check("replay", "every trajectory's records are equal on the reference engine"),
+        audit.check("continuations", "every continuation's records are equal on the reference engine"),
+        audit.check("frontier", "every membership check, searched again, gives the same certificate"),
+    )
+    passes = []
+    for task, slot, reacher in cells(study):
+        trajectory = study.trajectories.get((task.id, slot, reacher))
+        if trajectory is None or task.id not in tasks:
+            continue
+        rows = [study.endpoints.get((task.id, slot, reacher, solver)) for solver in study.solvers]
+        followers: list[Endpoint | None] = [row for row in rows if row is not None and row.arrived]
+        for index, endpoint in enumerate(followers or [None]):
+            passes.append(_Pass(tasks[task.id], trajectory, endpoint, first=index == 0))
+    with progress.phase("replay", len(passes)) as tick:
+        await gather([partial(_run, job, pool, study.depth, checks, tick) for job in passes], concurrency)
+    for check in (checks.runs, checks.ends, checks.frontier):
+        check.failures.sort()
+
+
+async def _run(job: _Pass, pool: Pool, depth: int, checks: _Checks, tick: Tick) -> None:
+    run = job.trajectory
+    actions = [step.decision.action or "" for step in run.steps]
+    more = [step.decision.action or "" for step in job.endpoint.steps] if job.endpoint else []
+    after = [step.record for step in job.endpoint.steps] if job.endpoint else []
+    checks.runs.count += job.first
+    checks.ends.count += job.endpoint is not None
+    async with pool.episode() as episode:
+        try:
+            if job.first:
+                found = await episode.certify_along(job.task, run.reset_seed, actions, run.records(), depth)
+                stated = [run.reset_check, *(step.check for step in run.steps)]
+                for position, (theirs, mine) in enumerate(zip(stated, found, strict=True)):
+                    checks.frontier.require(
+                        theirs == mine, f"{job.cell}: state after action {position}: {_compare(theirs, mine)}"
+                    )
+            else:
+                await episode.replay(job.task, run.reset_seed, actions, run.records(), Ask())
+        except (ReplayMismatch, DataError) as error:
+            checks.runs.failures.append(f"{job.cell}: {error}")
+        else:
+            try:
+                await episode.follow(more, [run.records()[-1], *after], len(actions))
+            except (ReplayMismatch, DataError) as error:
+                checks.ends.failures.append(f"{job.cell}: {error}")
+    tick()
+
+
+def _compare(stated: Certificate | None, found: Certificate) -> str:
+    if stated is None:
+        return "it was not checked"
+    left, right = to_json(stated), to_json(found)
+    field = next(name for name in left if left[name] != right[name]) if left != right else "nothing"
+    return f"{field} was recorded as {left.get(field)!r:.120} and is {right.get(field)!r:.120}"
+
+
+def reference_options(environment: Environment, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under which the adapter is its own reference."""
+    return dict(environment.reference_options()) if isinstance(environment, Certified) else dict(options)

@@ -1,0 +1,47 @@
+"""Options that several sub-commands share."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+from handoff.errors import UsageError
+
+
+def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
+    """Options for an environment from ``NAME=VALUE`` pairs (a value that is JSON is read as such) and from options of
+    the command line that were given (``None`` and ``False``: not given)."""
+    options = {key: value for key, value in named.items() if value is not None and value is not False}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"write --env-option NAME=VALUE (got {pair!r})")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
+
+
+def default_workers() -> int:
+    """One environment worker per usable core."""
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:
+        return max(1, os.cpu_count() or 1)
+
+
+workers = click.option(
+    "--workers",
+    type=click.IntRange(0),
+    default=None,
+    help="Environment processes; 0 for none but this one.  [default: one per core]",
+)
+env_option = click.option(
+    "--env-option", "pairs", multiple=True, metavar="NAME=VALUE", help="Option for the environment; repeats."
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")

@@ -1,0 +1,148 @@
+"""A run folder read back: what the records say, without the environment or the policies that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from handoff.errors import DataError, StoreError
+from handoff.records import Endpoint, Task, Trajectory, from_json
+from handoff.store import Key, read_manifest, read_records, read_seal
+from handoff.table import Table
+
+Cell = tuple[str, int, str]
+
+
+@attrs.frozen
+class Study:
+    """The records of a verified-frontier run, as far as it has got.
+
+    ``trajectories`` are keyed by (task, slot, reacher), ``endpoints`` by (task, slot, reacher, solver).
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any] = attrs.field(repr=False)
+    tasks: tuple[Task, ...] = attrs.field(repr=False)
+    trajectories: Mapping[Cell, Trajectory] = attrs.field(repr=False)
+    endpoints: Mapping[tuple[str, int, str, str], Endpoint] = attrs.field(repr=False)
+    sealed: bool
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return _mapping(self.manifest, "identity")
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        return _mapping(self.identity, "protocol")
+
+    @property
+    def policies(self) -> Mapping[str, Mapping[str, Any]]:
+        return _mapping(self.identity, "policies")
+
+    @property
+    def reachers(self) -> tuple[str, ...]:
+        return tuple(self.protocol["reachers"])
+
+    @property
+    def solvers(self) -> tuple[str, ...]:
+        return tuple(self.protocol["solvers"])
+
+    @property
+    def slots(self) -> int:
+        return int(self.protocol["slots"])
+
+    @property
+    def depth(self) -> int:
+        return int(self.protocol["depth"])
+
+    @property
+    def planned(self) -> tuple[int, int]:
+        """How many trajectories and endpoints the plan has."""
+        cells = len(self.tasks) * self.slots * len(self.reachers)
+        return cells, cells * len(self.solvers)
+
+    @property
+    def owed(self) -> tuple[int, int]:
+        """How many trajectories and endpoints are not sealed yet."""
+        return self.planned[0] - len(self.trajectories), self.planned[1] - len(self.endpoints)
+
+    def task(self, id: str) -> Task:
+        return next(task for task in self.tasks if task.id == id)
+
+    def table(self) -> Table:
+        """The table of ones and zeros.  Raises :class:`~handoff.errors.StoreError` while records are owed."""
+        if any(self.owed):
+            raise StoreError(
+                f"{self.folder} is not complete: {self.owed[0]} trajectories and {self.owed[1]} endpoints are owed; "
+                "type the command that started it again"
+            )
+        return Table.from_records(
+            self.tasks,
+            self.trajectories.values(),
+            self.endpoints.values(),
+            reachers=self.reachers,
+            solvers=self.solvers,
+            budget=int(self.protocol["reach_budget"]),
+        )
+
+
+def load(path: str | Path) -> Study:
+    """Read the run in ``path``, complete or not.
+
+    Every line's digest and place in the chain is verified.  Raises :class:`~handoff.errors.StoreError` or
+    :class:`~handoff.errors.DataError`, naming the line, for a folder that is no run, a damaged line, or a record that
+    is not what its key says.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    check_manifest(manifest, folder)
+    tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in manifest["identity"]["tasks"])
+    trajectories: dict[Cell, Trajectory] = {}
+    endpoints: dict[tuple[str, int, str, str], Endpoint] = {}
+    for line in read_records(folder, manifest):
+        where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
+        if line.key[0] == "trajectory":
+            trajectory = from_json(Trajectory, line.body, where)
+            require_key(line.key, ("trajectory", trajectory.task, str(trajectory.slot), trajectory.reacher), where)
+            trajectories[trajectory.task, trajectory.slot, trajectory.reacher] = trajectory
+        elif line.key[0] == "endpoint":
+            end = from_json(Endpoint, line.body, where)
+            require_key(line.key, ("endpoint", end.task, str(end.slot), end.reacher, end.solver), where)
+            endpoints[end.task, end.slot, end.reacher, end.solver] = end
+        else:
+            raise DataError(f"{where} is of no known kind")
+    return Study(folder, manifest, tasks, trajectories, endpoints, sealed=read_seal(folder) is not None)
+
+
+def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Raise :class:`~handoff.errors.DataError` unless the manifest has the form of a frontier run's."""
+    identity = manifest["identity"]
+    protocol = identity.get("protocol") if isinstance(identity, dict) else None
+    if not isinstance(protocol, dict) or protocol.get("name") != "frontier":
+        raise DataError(f"{folder} is not a run of the frontier protocol")
+    kinds: dict[str, type] = {
+        "reachers": list, "solvers": list, "slots": int, "depth": int, "reach_budget": int, "solve_budget": int,
+        "run_seed": int, "selection_seed": int, "split": str,
+    }  # fmt: skip
+    for key, kind in kinds.items():
+        if type(protocol.get(key)) is not kind:
+            raise DataError(f"{folder}: the manifest's protocol has no valid {key!r}")
+    for key in ("reachers", "solvers"):
+        if not all(isinstance(name, str) for name in protocol[key]):
+            raise DataError(f"{folder}: the manifest's protocol has no valid {key!r}")
+    for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
+        if type(identity.get(key)) is not kind:
+            raise DataError(f"{folder}: the manifest has no valid {key!r}")
+
+
+def require_key(key: Key, stated: Key, where: str) -> None:
+    if key != stated:
+        raise DataError(f"{where} holds the record of {'/'.join(stated)}")
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value: Mapping[str, Any] = data[key]
+    return value

@@ -1,0 +1,321 @@
+"""Verified-frontier handoff (sections 3.1 and 4.1 of the paper).
+
+A reacher acts for at most ``reach_budget`` actions; at reset and after every action the environment is asked whether
+the state lies on F_D.  The first arrival ends its turn.  For every arrival and every solver the state is cloned (reset +
+replay, every record equal) and the solver goes on for ``solve_budget`` actions with the seeds of its position, the same
+for every solver.  Non-arrivals stay in the table as failures.
+
+The plan (which tasks, which slots, which cells) is fixed before anything runs; records are sealed in its order: all
+trajectories by (task, slot, reacher), then all endpoints by (task, slot, reacher, solver).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+
+from handoff import __version__
+from handoff.environment import Environment
+from handoff.errors import UsageError
+from handoff.policies import Policy, Request, Turn
+from handoff.progress import Progress, Tick
+from handoff.records import Clone, Decision, Endpoint, Step, Task, Trajectory, from_json, to_json
+from handoff.replay import records_digest
+from handoff.rollout import Ask, Batcher, Episode, Pool, View, gather
+from handoff.seeds import REACH, SOLVE, SeedSchedule, derive
+from handoff.store import Key, Store
+
+NAME = "frontier"
+TRAJECTORY, ENDPOINT = "trajectory", "endpoint"
+
+
+def _positive(instance: Any, attribute: attrs.Attribute[int], value: int) -> None:
+    if value < 1:
+        raise UsageError(f"{attribute.name.replace('_', ' ')} must be at least 1, not {value}")
+
+
+def _named(instance: Any, attribute: attrs.Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
+    if not value:
+        raise UsageError(f"name at least one {attribute.name[:-1]} (--{attribute.name[:-1]} NAME)")
+    if len(set(value)) != len(value):
+        raise UsageError(f"a {attribute.name[:-1]} is named twice: {', '.join(value)}")
+
+
+@attrs.frozen
+class Config:
+    """The protocol's whole configuration; the defaults are the paper's.
+
+    ``tasks`` tasks are drawn by ``selection_seed`` in equal numbers from each task type (``types`` empty: every type
+    that the split has).  ``depth`` is D; ``solve_budget`` is D unless given.
+    """
+
+    split: str
+    reachers: tuple[str, ...] = attrs.field(validator=_named)
+    solvers: tuple[str, ...] = attrs.field(validator=_named)
+    tasks: int = attrs.field(default=30, validator=_positive)
+    types: tuple[str, ...] = ()
+    slots: int = attrs.field(default=4, validator=_positive)
+    reach_budget: int = attrs.field(default=48, validator=_positive)
+    depth: int = attrs.field(default=2, validator=_positive)
+    solve_budget: int = attrs.field(
+        default=attrs.Factory(lambda self: self.depth, takes_self=True), validator=_positive
+    )
+    run_seed: int = 0
+    selection_seed: int = 2029
+
+    def __attrs_post_init__(self) -> None:
+        if self.solve_budget < self.depth:
+            raise UsageError(f"a solver needs at least D = {self.depth} actions, not {self.solve_budget}")
+
+    def to_json(self) -> dict[str, Any]:
+        form: dict[str, Any] = to_json(self)
+        return {"name": NAME, **form}
+
+
+def select_tasks(tasks: Sequence[Task], config: Config) -> list[Task]:
+    """The tasks of the study: ``config.tasks`` of them, as many of each type, drawn by the selection seed.
+
+    A task's place in the draw is a hash of (selection seed, task id), so the draw does not depend on the order or the
+    paths of the games, and a smaller sample is part of a larger one.  Raises :class:`~handoff.errors.UsageError` if
+    the number does not divide by the types or a type has too few tasks.
+    """
+    by_type: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_type.setdefault(task.type, []).append(task)
+    types = sorted(config.types or by_type)
+    for name in types:
+        if name not in by_type:
+            raise UsageError(
+                f"split {config.split!r} has no task of type {name!r} (it has: {', '.join(sorted(by_type))})"
+            )
+    each, rest = divmod(config.tasks, len(types))
+    if rest or not each:
+        raise UsageError(
+            f"{config.tasks} tasks cannot be drawn in equal numbers from {len(types)} task types; "
+            f"ask for a multiple of {len(types)} (--tasks), or name the types (--type)"
+        )
+    chosen = []
+    for name in types:
+        if len(by_type[name]) < each:
+            raise UsageError(
+                f"type {name!r} has {len(by_type[name])} tasks in split {config.split!r}, but {each} are asked for"
+            )
+        drawn = sorted(by_type[name], key=lambda task: (derive(config.selection_seed, "select", task.id), task.id))
+        chosen.extend(drawn[:each])
+    return chosen
+
+
+def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
+    """All records of the study in the order in which they are sealed."""
+    cells = [
+        (task.id, str(slot), reacher) for task in tasks for slot in range(config.slots) for reacher in config.reachers
+    ]
+    return [
+        *((TRAJECTORY, *cell) for cell in cells),
+        *((ENDPOINT, *cell, solver) for cell in cells for solver in config.solvers),
+    ]
+
+
+def identity(
+    environment: Environment, config: Config, tasks: Sequence[Task], policies: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """All that the run is, JSON-safe and free of paths: what its manifest holds and its digest covers."""
+    return {
+        "handoff": __version__,
+        "protocol": config.to_json(),
+        "environment": {"name": environment.name, **environment.describe(tasks)},
+        "tasks": [to_json(attrs.evolve(task, source="")) for task in tasks],
+        "policies": {name: dict(policies[name]) for name in sorted({*config.reachers, *config.solvers})},
+        "seeds": {"run": config.run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"},
+    }
+
+
+@attrs.define
+class Frontier:
+    """One run of the protocol: ``tasks`` with their sources, an environment pool, policies by name, and a store."""
+
+    config: Config
+    tasks: Sequence[Task]
+    pool: Pool
+    policies: Mapping[str, Policy]
+    store: Store
+    progress: Progress
+    concurrency: int
+
+    async def run(self) -> dict[str, float]:
+        """Run whatever the store does not hold yet.  Returns wall-clock seconds by phase."""
+        seconds = {}
+        for phase, job in ((TRAJECTORY, self._reach_all), (ENDPOINT, self._solve_all)):
+            started = time.perf_counter()
+            await job()
+            seconds[phase] = time.perf_counter() - started
+        self.store.complete()
+        return seconds
+
+    async def _reach_all(self) -> None:
+        batchers = {name: Batcher(self.policies[name]) for name in self.config.reachers}
+        jobs: list[Callable[[], Awaitable[None]]] = []
+        cells = [
+            (reacher, task, slot)  # one reacher after the other: its model is loaded once
+            for reacher in self.config.reachers
+            for task in self.tasks
+            for slot in range(self.config.slots)
+        ]
+        with self.progress.phase("reach", len(cells)) as tick:
+            for reacher, task, slot in cells:
+                if self.store.body((TRAJECTORY, task.id, str(slot), reacher)) is None:
+                    jobs.append(partial(self._reach, task, slot, reacher, batchers[reacher], tick))
+                else:
+                    tick(resumed=True)
+            await gather(jobs, self.concurrency)
+
+    async def _reach(self, task: Task, slot: int, reacher: str, batcher: Batcher, tick: Tick) -> None:
+        async with self.pool.episode() as episode:
+            trajectory = await reach(episode, task, slot, reacher, batcher, self.config)
+        self.store.finish((TRAJECTORY, task.id, str(slot), reacher), to_json(trajectory))
+        tick()
+
+    async def _solve_all(self) -> None:
+        batchers = {name: Batcher(self.policies[name]) for name in self.config.solvers}
+        jobs: list[Callable[[], Awaitable[None]]] = []
+        cells = [
+            (solver, task, slot, reacher)
+            for solver in self.config.solvers
+            for task in self.tasks
+            for slot in range(self.config.slots)
+            for reacher in self.config.reachers
+        ]
+        arrived = {}
+        for task in self.tasks:
+            for slot in range(self.config.slots):
+                for reacher in self.config.reachers:
+                    body = self.store.body((TRAJECTORY, task.id, str(slot), reacher))
+                    if body["arrival"] is not None:
+                        arrived[task.id, slot, reacher] = body
+                        continue
+                    for solver in self.config.solvers:
+                        row = Endpoint(task.id, slot, reacher, solver, arrived=False, won=False)
+                        key = (ENDPOINT, task.id, str(slot), reacher, solver)
+                        self.store.finish(key, to_json(row), durable=False)
+        with self.progress.phase("solve", len(arrived) * len(self.config.solvers)) as tick:
+            for solver, task, slot, reacher in cells:
+                if (task.id, slot, reacher) not in arrived:
+                    continue
+                key = (ENDPOINT, task.id, str(slot), reacher, solver)
+                if self.store.body(key) is None:
+                    body = arrived[task.id, slot, reacher]
+                    jobs.append(partial(self._solve, key, task, body, solver, batchers[solver], tick))
+                else:
+                    tick(resumed=True)
+            await gather(jobs, self.concurrency)
+
+    async def _solve(self, key: Key, task: Task, body: Any, solver: str, batcher: Batcher, tick: Tick) -> None:
+        trajectory = from_json(Trajectory, body, "/".join(key))
+        async with self.pool.episode() as episode:
+            endpoint = await solve(episode, task, trajectory, solver, batcher, self.config)
+        self.store.finish(key, to_json(endpoint))
+        tick()
+
+
+async def reach(episode: Episode, task: Task, slot: int, reacher: str, batcher: Batcher, config: Config) -> Trajectory:
+    """A reacher's turn: A_w(i, s) and tau_D."""
+    seeds = SeedSchedule(config.run_seed)
+    ask = Ask(depth=config.depth, plan=batcher.policy.needs_plan)
+    reset_seed = seeds.reset(task.id, slot)
+    view = await episode.reset(task, reset_seed, ask)
+    reset, reset_check = view.record, view.certificate
+    assert reset_check is not None
+    steps: list[Step] = []
+    outcome = _outcome(view)
+    while outcome is None and len(steps) < config.reach_budget:
+        request = Request(
+            task=task,
+            seed=seeds.decision(task.id, slot, REACH, len(steps)),
+            reset=reset,
+            history=turns(steps),
+            remaining=config.reach_budget - len(steps),
+            plan=view.plan,
+        )
+        decision, view = await decide_and_step(episode, request, batcher, view, ask)
+        steps.append(Step(decision, view.record, view.certificate))
+        outcome = _outcome(view)
+    return Trajectory(
+        task=task.id,
+        slot=slot,
+        reacher=reacher,
+        reset_seed=reset_seed,
+        reset=reset,
+        reset_check=reset_check,
+        steps=tuple(steps),
+        arrival=len(steps) if outcome == "arrived" else None,
+        outcome=outcome or "budget",
+    )
+
+
+def _outcome(view: View) -> str | None:
+    """What ended a reacher's turn, if anything did."""
+    assert view.certificate is not None
+    if view.record.won:
+        return "won"
+    if view.record.done:
+        return "terminal"
+    return "arrived" if view.certificate.member else None
+
+
+async def solve(
+    episode: Episode, task: Task, trajectory: Trajectory, solver: str, batcher: Batcher, config: Config
+) -> Endpoint:
+    """A solver's turn from the clone of an arrival state: Y_{w,r}(i, s).
+
+    Raises :class:`~handoff.errors.ReplayMismatch` if the clone is not exact.
+    """
+    seeds = SeedSchedule(config.run_seed)
+    ask = Ask(plan=batcher.policy.needs_plan)
+    recorded = trajectory.records()
+    actions = [step.decision.action or "" for step in trajectory.steps]
+    view = await episode.replay(task, trajectory.reset_seed, actions, recorded, ask)
+    first_input = ""
+    steps: list[Step] = []
+    while len(steps) < config.solve_budget and not (view.record.won or view.record.done):
+        request = Request(
+            task=task,
+            seed=seeds.decision(task.id, trajectory.slot, SOLVE, len(steps)),
+            reset=trajectory.reset,
+            history=turns([*trajectory.steps, *steps]),
+            remaining=config.solve_budget - len(steps),
+            plan=view.plan,
+        )
+        first_input = first_input or request.input_digest()
+        decision, view = await decide_and_step(episode, request, batcher, view, ask)
+        steps.append(Step(decision, view.record))
+    return Endpoint(
+        task=task.id,
+        slot=trajectory.slot,
+        reacher=trajectory.reacher,
+        solver=solver,
+        arrived=True,
+        won=view.record.won,
+        bridge=steps[0].decision.action in trajectory.certificate().bridges,
+        clone=Clone(records=len(recorded), digest=records_digest(recorded), input_digest=first_input),
+        steps=tuple(steps),
+    )
+
+
+def turns(steps: Sequence[Step]) -> tuple[Turn, ...]:
+    """The history that a policy is shown after ``steps``."""
+    return tuple(Turn(step.decision.action or "", step.record) for step in steps)
+
+
+async def decide_and_step(
+    episode: Episode, request: Request, batcher: Batcher, view: View, ask: Ask
+) -> tuple[Decision, View]:
+    """One decision and its action.  A decision without an action spends the step: the environment is not touched, and
+    what it showed before stands."""
+    decision = await batcher.decide(request)
+    if not decision.action:
+        return decision, view
+    return decision, await episode.step(decision.action, ask)
