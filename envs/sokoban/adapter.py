@@ -46,7 +46,7 @@ class SokobanEnvironment(Environment):
             self._state = board.move(self._state, MOVES[action]) or self._state
         return self._record()
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self, tasks: Sequence[Task] = ()) -> Mapping[str, Any]:
         boards = {split: list(boards) for split, boards in catalogue().items()}
         return {"rules": 1, "boards_sha256": digest(boards)}
 

@@ -1,9 +1,9 @@
 """The seeded task sets: which boards there are.
 
 Board number ``attempt`` of a split is drawn from the sha256 of (split, attempt), so the sets are the same on every
-machine, in every process, and under every version of every library.  A board is kept if it can be solved in a number of
-moves that its type still needs, and if neither it nor a turned or mirrored form of it is in a set already: no test board
-is a training board seen from another side.
+machine, in every process, and under every version of every library.  A board is kept if it can be solved in a number
+of moves that its type still needs, and if neither it nor a turned or mirrored form of it is in a set already: no test
+board is a training board seen from another side.
 """
 
 from __future__ import annotations

@@ -1,0 +1,5 @@
+"""FrozenLake: slippery 4x4 lakes, common random numbers, exact distances and values."""
+
+from handoff.envs.frozenlake.adapter import FrozenLakeEnvironment
+
+__all__ = ["FrozenLakeEnvironment"]

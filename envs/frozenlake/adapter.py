@@ -1,0 +1,182 @@
+"""The FrozenLake adapter: what *clone* and *frontier* mean where the ice is slippery.
+
+*Clone.*  Step ``t`` of an episode draws from (reset seed, t) and from nothing else.  A replay meets the same slips as
+the recorded episode, and two solvers that go on from one clone meet the same slips as each other: common random
+numbers.  The random state is thus the pair (seed, t), and it is part of the snapshot.
+
+*Frontier.*  A state is in F_D if D is the least number of valid actions that reach the goal with positive probability,
+whatever this seed's draws are (see :mod:`handoff.stochastic`).  How probable success is, is another matter: ``value``
+gives the greatest probability of success from here, exactly, within a number of moves or without a limit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from handoff.canonical import digest
+from handoff.environment import Environment
+from handoff.envs.frozenlake.lake import HOLE, MOVES, Lake
+from handoff.envs.frozenlake.lakes import SPLITS, catalogue, find
+from handoff.errors import DataError, EnvironmentFault, UsageError
+from handoff.records import Certificate, Record, Task
+from handoff.seeds import derive
+
+LEGEND = (
+    "Frozen lake: reach the goal without falling into a hole.  The ice is slippery: a move goes where you want with\n"
+    "probability 0.8 and to each side with probability 0.1.\n"
+    "@ you, G goal, H hole, - ice, X you in a hole, * you at the goal."
+)
+
+#: (cell, number of draws so far, reset seed)
+State = tuple[int, int, int]
+
+
+class FrozenLakeEnvironment(Environment):
+    """Slippery FrozenLake, 4x4, with common random numbers; exact distances and exact success probabilities."""
+
+    name: ClassVar[str] = "frozenlake"
+    splits: ClassVar[tuple[str, ...]] = tuple(SPLITS)
+
+    def __init__(self) -> None:
+        self._lake: Lake | None = None
+        self._state: State = (0, 0, 0)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        if split not in SPLITS:
+            raise UsageError(f"frozenlake has no split {split!r} (it has {', '.join(SPLITS)})")
+        return tuple(task for task, _ in catalogue()[split].values())
+
+    def reset(self, task: Task, seed: int) -> Record:
+        lake = find(task)
+        if lake is None:
+            raise DataError(f"task {task.name!r} of split {task.split!r} is not one of frozenlake's maps")
+        self._lake, self._state = lake, (lake.start, 0, seed)
+        return self._record()
+
+    def step(self, action: str) -> Record:
+        lake = self._current()
+        cell, draws, seed = self._state
+        if action in MOVES and not lake.ended(cell):
+            # A number in [0, 1) with 53 bits, so that it and its comparison are exact.
+            drawn = Fraction(derive(seed, "slip", draws) >> 10, 2**53)
+            for probability, direction in lake.directions(action):
+                drawn -= probability
+                if drawn < 0:
+                    self._state = (lake.towards(cell, direction), draws + 1, seed)
+                    break
+        return self._record()
+
+    def describe(self, tasks: Sequence[Task] = ()) -> Mapping[str, Any]:
+        lakes = {split: list(lakes) for split, lakes in catalogue().items()}
+        return {"rules": 1, "slip": "0.8/0.1/0.1", "maps_sha256": digest(lakes)}
+
+    # Snapshots and Stochastic
+
+    def snapshot(self) -> State:
+        self._current()
+        return self._state
+
+    def restore(self, snapshot: State) -> Record:
+        self._current()
+        self._state = snapshot
+        return self._record()
+
+    def outcomes(self, action: str) -> tuple[tuple[float, State], ...]:
+        """What the state may become by ``action``, had the next draw not been fixed by the seed."""
+        cell, draws, seed = self._state
+        if action not in MOVES or self._current().ended(cell):
+            return ((1.0, self._state),)
+        possible = self._current().outcomes(cell, action)
+        return tuple((float(probability), (after, draws + 1, seed)) for after, probability in possible.items())
+
+    # FrontierOracle and Planner
+
+    def distance(self) -> int | None:
+        """The least number of moves that reach the goal with positive probability; ``None`` if none do."""
+        return self._current().distances.get(self._state[0])
+
+    def value(self, horizon: int | None = None) -> Fraction:
+        """The greatest probability of success from here, over all policies: within ``horizon`` moves, or ever."""
+        lake = self._current()
+        return (lake.values if horizon is None else lake.horizon_values(horizon))[self._state[0]]
+
+    def certify(self, depth: int) -> Certificate:
+        """The certificate of the current state over possible outcomes, equal to :func:`handoff.stochastic.search`'s.
+
+        Sequences are counted, not tried one by one: what matters of one is the set of cells that it may lead to.
+        """
+        if depth < 1:
+            raise UsageError(f"the depth of a frontier is at least 1, not {depth}")
+        lake, here = self._current(), self._state[0]
+        if lake.ended(here):
+            return Certificate(depth, member=False, distance=0 if here == lake.goal else None, tried=())
+        distance = lake.distances.get(here, depth + 1)
+        tried, sequences = [], {frozenset([here]): 1}
+        for _ in range(min(distance, depth)):
+            longer: dict[frozenset[int], int] = {}
+            for cells, number in sequences.items():
+                for word in MOVES:
+                    onward = self._onward(cells, word)
+                    if onward:
+                        longer[onward] = longer.get(onward, 0) + number
+            tried.append(len(MOVES) * sum(sequences.values()))
+            sequences = longer
+        if distance > depth:
+            return Certificate(depth, member=False, distance=None, tried=tuple(tried))
+        bridges = self._nearer(frozenset([here]), distance)
+        cells, path = frozenset([here]), list[str]()
+        for left in range(distance, 0, -1):
+            path.append(self._nearer(cells, left)[0])
+            cells = self._onward(cells, path[-1])
+        return Certificate(depth, distance == depth, distance, tuple(tried), bridges, tuple(path))
+
+    def plan(self) -> tuple[str, ...]:
+        """The moves of an optimal policy along the shortest of the ways that they may take; empty at the end, or where
+        the goal is out of reach.  Whoever follows it must plan again after a slip."""
+        lake, start = self._current(), self._state[0]
+        came: dict[int, int] = {start: start}
+        queue = deque([start])
+        while queue and lake.goal not in came:
+            cell = queue.popleft()
+            if cell in lake.policy:
+                for after in lake.outcomes(cell, lake.policy[cell]):
+                    if after not in came:
+                        came[after] = cell
+                        queue.append(after)
+        if lake.goal not in came:
+            return ()
+        path, cell = list[str](), lake.goal
+        while cell != start:
+            cell = came[cell]
+            path.append(lake.policy[cell])
+        return tuple(reversed(path))
+
+    def _onward(self, cells: frozenset[int], word: str) -> frozenset[int]:
+        """The unfinished cells that a move from one of ``cells`` may lead to."""
+        lake = self._current()
+        return frozenset(after for cell in cells for after in lake.outcomes(cell, word) if not lake.ended(after))
+
+    def _nearer(self, cells: frozenset[int], left: int) -> tuple[str, ...]:
+        """The moves after which the goal may be ``left - 1`` moves away."""
+        lake = self._current()
+        return tuple(
+            word
+            for word in MOVES
+            if any(lake.distances.get(after) == left - 1 for cell in cells for after in lake.outcomes(cell, word))
+        )
+
+    def _current(self) -> Lake:
+        if self._lake is None:
+            raise EnvironmentFault("frozenlake was used before its first reset")
+        return self._lake
+
+    def _record(self) -> Record:
+        lake, cell = self._current(), self._state[0]
+        won, ended = cell == lake.goal, lake.ended(cell)
+        shown = list(lake.cells.replace("S", "-").replace("F", "-"))
+        shown[cell] = "*" if won else "X" if shown[cell] == HOLE else "@"
+        rows = ["".join(shown[i : i + lake.size]) for i in range(0, len(shown), lake.size)]
+        return Record(f"{LEGEND}\n" + "\n".join(rows), () if ended else tuple(MOVES), float(won), ended, won)

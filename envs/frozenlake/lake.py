@@ -1,0 +1,179 @@
+"""The rules of the slippery lake, with exact distances and exact values.
+
+Each move goes in the intended direction with probability 0.8 and otherwise slips to one of the two perpendicular
+directions with probability 0.1 each; a move against the edge stays where it is.  Probabilities are fractions, so the
+values of dynamic programming are exact.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import attrs
+
+from handoff.errors import DataError
+
+#: Action words in the order in which they are listed, with the step in (row, column) that they mean.
+MOVES: Mapping[str, tuple[int, int]] = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+
+#: What may become of a move, with its probability: as intended, or one of the two perpendicular ones.
+INTENDED, SLIP = Fraction(8, 10), Fraction(1, 10)
+_SLIPS = {"up": ("left", "right"), "down": ("left", "right"), "left": ("up", "down"), "right": ("up", "down")}
+
+START, FROZEN, HOLE, GOAL = "SFHG"
+
+
+@attrs.frozen(slots=False)  # distances and values are kept on the instance
+class Lake:
+    """A square map of cells: S the start, F frozen, H a hole, G the goal.  Cells are numbered row by row from 0."""
+
+    rows: tuple[str, ...]
+
+    def __attrs_post_init__(self) -> None:
+        if not self.rows or any(len(row) != len(self.rows) for row in self.rows):
+            raise DataError(f"a lake is a square of cells, not rows of {[len(row) for row in self.rows]}")
+        cells = "".join(self.rows)
+        if odd := set(cells) - set(START + FROZEN + HOLE + GOAL):
+            raise DataError(f"{min(odd)!r} is not a cell of a lake")
+        if cells.count(START) != 1 or cells.count(GOAL) != 1:
+            raise DataError("a lake has one start and one goal")
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def cells(self) -> str:
+        return "".join(self.rows)
+
+    @cached_property
+    def start(self) -> int:
+        return self.cells.index(START)
+
+    @cached_property
+    def goal(self) -> int:
+        return self.cells.index(GOAL)
+
+    def ended(self, cell: int) -> bool:
+        """In a hole or at the goal."""
+        return self.cells[cell] in (HOLE, GOAL)
+
+    def towards(self, cell: int, word: str) -> int:
+        """The cell that a move in the direction ``word`` leads to."""
+        (row, column), (down, right) = divmod(cell, self.size), MOVES[word]
+        row, column = min(max(row + down, 0), self.size - 1), min(max(column + right, 0), self.size - 1)
+        return row * self.size + column
+
+    def directions(self, word: str) -> tuple[tuple[Fraction, str], ...]:
+        """What becomes of a move: (probability, direction), the intended direction first."""
+        return (INTENDED, word), (SLIP, _SLIPS[word][0]), (SLIP, _SLIPS[word][1])
+
+    def outcomes(self, cell: int, word: str) -> dict[int, Fraction]:
+        """The cells that a move from an unfinished ``cell`` may lead to, with their probabilities."""
+        found: dict[int, Fraction] = {}
+        for probability, direction in self.directions(word):
+            after = self.towards(cell, direction)
+            found[after] = found.get(after, Fraction(0)) + probability
+        return found
+
+    @cached_property
+    def distances(self) -> Mapping[int, int]:
+        """The least number of moves that reach the goal with positive probability, of every cell that can."""
+        before: dict[int, list[int]] = {}
+        for cell in range(self.size**2):
+            if not self.ended(cell):
+                for word in MOVES:
+                    for after in self.outcomes(cell, word):
+                        before.setdefault(after, []).append(cell)
+        found, queue = {self.goal: 0}, deque([self.goal])
+        while queue:
+            cell = queue.popleft()
+            for earlier in before.get(cell, ()):
+                if earlier not in found:
+                    found[earlier] = found[cell] + 1
+                    queue.append(earlier)
+        return found
+
+    # Values
+
+    def horizon_values(self, horizon: int) -> list[Fraction]:
+        """The greatest probability, over all policies, of reaching the goal within ``horizon`` moves; one per cell.
+
+        Backward induction: V_0 is 1 at the goal and 0 elsewhere, V_{h+1}(s) = max_a sum_s' P(s'|s,a) V_h(s').
+        """
+        values = [Fraction(int(cell == self.goal)) for cell in range(self.size**2)]
+        for _ in range(horizon):
+            values = [
+                value if self.ended(cell) else max(self._expected(cell, word, values) for word in MOVES)
+                for cell, value in enumerate(values)
+            ]
+        return values
+
+    @cached_property
+    def values(self) -> list[Fraction]:
+        """The greatest probability of ever reaching the goal; one per cell."""
+        return self._solution[0]
+
+    @cached_property
+    def policy(self) -> Mapping[int, str]:
+        """An optimal move for every unfinished cell from which the goal can be reached."""
+        return self._solution[1]
+
+    @cached_property
+    def _solution(self) -> tuple[list[Fraction], Mapping[int, str]]:
+        """Policy iteration in exact arithmetic.
+
+        It starts from a policy that reaches the goal with positive probability from wherever that is possible, and
+        changes a move only for a strictly better one; so every policy on the way ends with probability one, and each
+        linear system has one solution.
+        """
+        live = [cell for cell in self.distances if not self.ended(cell)]
+        policy = {
+            cell: min(
+                MOVES, key=lambda word: min(self.distances.get(a, self.size**2) for a in self.outcomes(cell, word))
+            )
+            for cell in live
+        }
+        while True:
+            values = self._evaluate(policy)
+            better = {}
+            for cell in live:
+                best = max(MOVES, key=lambda word: self._expected(cell, word, values))
+                if self._expected(cell, best, values) > values[cell]:
+                    better[cell] = best
+            if not better:
+                return values, policy
+            policy = {**policy, **better}
+
+    def _expected(self, cell: int, word: str, values: Sequence[Fraction]) -> Fraction:
+        return sum((p * values[after] for after, p in self.outcomes(cell, word).items()), Fraction(0))
+
+    def _evaluate(self, policy: Mapping[int, str]) -> list[Fraction]:
+        """Solve v(s) = sum_s' P(s'|s, policy(s)) v(s') by Gauss-Jordan elimination over fractions."""
+        cells = list(policy)
+        index = {cell: i for i, cell in enumerate(cells)}
+        rows = []
+        for cell in cells:
+            row = [Fraction(0)] * (len(cells) + 1)
+            row[index[cell]] += 1
+            for after, probability in self.outcomes(cell, policy[cell]).items():
+                if after == self.goal:
+                    row[-1] += probability
+                elif after in index:
+                    row[index[after]] -= probability
+            rows.append(row)
+        for i in range(len(cells)):
+            pivot = next(j for j in range(i, len(cells)) if rows[j][i])
+            rows[i], rows[pivot] = rows[pivot], rows[i]
+            rows[i] = [x / rows[i][i] for x in rows[i]]
+            for j in range(len(cells)):
+                if j != i and rows[j][i]:
+                    factor = rows[j][i]
+                    rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i], strict=True)]
+        values = [Fraction(int(cell == self.goal)) for cell in range(self.size**2)]
+        for cell, row in zip(cells, rows, strict=True):
+            values[cell] = row[-1]
+        return values
