@@ -1,8 +1,8 @@
 """Certification: every episode of a run again, on the environment's reference implementation.
 
 A trajectory is replayed once together with its first continuation, and once more for every other one; each pass
-compares every record on the way (:mod:`handoff.replay`).  Every frontier check, at reset and after every action, is searched
-again and must give the same certificate.
+compares every record on the way (:mod:`handoff.replay`).  Every frontier check, at reset and after every action, is
+searched again and must give the same certificate.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Verified-frontier handoff (sections 3.1 and 4.1 of the paper).
 
 A reacher acts for at most ``reach_budget`` actions; at reset and after every action the environment is asked whether
-the state lies on F_D.  The first arrival ends its turn.  For every arrival and every solver the state is cloned (reset +
-replay, every record equal) and the solver goes on for ``solve_budget`` actions with the seeds of its position, the same
-for every solver.  Non-arrivals stay in the table as failures.
+the state lies on F_D.  The first arrival ends its turn.  For every arrival and every solver the state is cloned
+(reset + replay, every record equal) and the solver goes on for ``solve_budget`` actions with the seeds of its
+position, the same for every solver.  Non-arrivals stay in the table as failures.
 
 The plan (which tasks, which slots, which cells) is fixed before anything runs; records are sealed in its order: all
 trajectories by (task, slot, reacher), then all endpoints by (task, slot, reacher, solver).
@@ -11,17 +11,23 @@ trajectories by (task, slot, reacher), then all endpoints by (task, slot, reache
 
 from __future__ import annotations
 
+import asyncio
+import platform
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from handoff import __version__
+from handoff import environment as registry
+from handoff.canonical import digest
 from handoff.environment import Environment
-from handoff.errors import UsageError
+from handoff.errors import Interrupted, UsageError
 from handoff.policies import Policy, Request, Turn
+from handoff.policies import make as make_policy
 from handoff.progress import Progress, Tick
 from handoff.records import Clone, Decision, Endpoint, Step, Task, Trajectory, from_json, to_json
 from handoff.replay import records_digest
@@ -135,6 +141,69 @@ def identity(
 
 
 @attrs.define
+class Prepared:
+    """A study that is fully decided and has not begun: what ``--dry-run`` shows and :meth:`run` carries out."""
+
+    environment: str
+    options: Mapping[str, Any]
+    config: Config
+    tasks: Sequence[Task]
+    policies: Mapping[str, Policy]
+    identity: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        return digest(dict(self.identity))
+
+    @property
+    def default_folder(self) -> Path:
+        """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
+        return Path("runs") / f"{self.environment}-{self.digest[:10]}"
+
+    def run(self, folder: Path, workers: int, progress: Progress, concurrency: int | None = None) -> list[str]:
+        """Carry the study out in ``folder``, or what is left of it.  Returns remarks on what was found there.
+
+        ``concurrency`` is how many episodes are in flight (default: four a worker).  Raises
+        :class:`~handoff.errors.Interrupted` if a worker went away; what is finished is kept.
+        """
+        host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
+        with Store(folder, self.identity, plan(self.tasks, self.config), host) as store:
+            if store.owed:
+                pool = Pool(self.environment, self.options, workers)
+                try:
+                    lanes = concurrency or 4 * max(1, workers)
+                    study = Frontier(self.config, self.tasks, pool, self.policies, store, progress, lanes)
+                    seconds = asyncio.run(study.run())
+                except Interrupted as error:
+                    raise Interrupted(
+                        f"{error}; {store.owed} of {store.planned} records are owed. "
+                        f"What is finished is kept in {folder}: type the same command to go on"
+                    ) from error
+                finally:
+                    pool.close()
+                store.note_timings(seconds)
+            else:
+                store.complete()
+            return store.dropped
+
+
+def prepare(environment: str, options: Mapping[str, Any], config: Config, specs: Mapping[str, str]) -> Prepared:
+    """Decide everything about a study: its tasks, its policies and its identity.
+
+    ``specs`` are the policies' specs by name.  Raises :class:`~handoff.errors.UsageError` for whatever is wrong with
+    the request.
+    """
+    instance = registry.create(environment, options)
+    try:
+        tasks = select_tasks(instance.tasks(config.split), config)
+        policies = {name: make_policy(spec) for name, spec in specs.items()}
+        described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
+        return Prepared(environment, options, config, tasks, policies, identity(instance, config, tasks, described))
+    finally:
+        instance.close()
+
+
+@attrs.define
 class Frontier:
     """One run of the protocol: ``tasks`` with their sources, an environment pool, policies by name, and a store."""
 
@@ -194,6 +263,7 @@ class Frontier:
             for slot in range(self.config.slots):
                 for reacher in self.config.reachers:
                     body = self.store.body((TRAJECTORY, task.id, str(slot), reacher))
+                    assert body is not None, "every trajectory is finished before a solver starts"
                     if body["arrival"] is not None:
                         arrived[task.id, slot, reacher] = body
                         continue

@@ -1,0 +1,56 @@
+"""``handoff audit``: re-derive every claim of a run from its records."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from handoff.cli import options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff audit runs/alfworld-0123456789
+  handoff audit runs/alfworld-0123456789 --data ~/alfworld --json
+  handoff audit runs/alfworld-0123456789 --records-only      # no environment needed, a second or two
+
+Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted."""
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--data", metavar="PATH", help="Where the tasks lie now.  [default: where the run found them]")
+@click.option("--records-only", is_flag=True, help="Check the records against themselves; replay nothing.")
+@click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
+@options.env_option
+@options.workers
+@options.quiet
+@options.as_json
+def audit(
+    run: Path,
+    data: str | None,
+    records_only: bool,
+    trust_games: bool,
+    pairs: tuple[str, ...],
+    workers: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Check everything about RUN again: digests, plan, seeds, inputs, every replay and every frontier."""
+    from rich.console import Console
+
+    from handoff import progress
+    from handoff.protocols import audited
+    from handoff.report import terminal
+
+    overrides = options.env_options(pairs, data=data, trust_games=trust_games)
+    count = options.default_workers() if workers is None else workers
+    shown = progress.for_console(Console(stderr=True), quiet)
+    result = audited.audit(run, overrides, count, shown, replay=not records_only)
+    if as_json:
+        click.echo(json.dumps(result.to_json(), indent=2))
+    else:
+        terminal.show_audit(Console(), result)
+    sys.exit(0 if result.passed else 1)

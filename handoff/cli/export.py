@@ -1,0 +1,37 @@
+"""``handoff export``: the records of a run as Parquet, CSV and JSONL tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff export runs/alfworld-0123456789
+  handoff export runs/alfworld-0123456789 --out tables --format csv --format jsonl
+
+Tables: endpoints (task,type,seed,reacher,solver,arrived,won and more: what `handoff estimate` reads),
+trajectories, steps."""
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables.  [default: RUN/export]")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["parquet", "csv", "jsonl"]),
+    help="Format; repeats.  [default: all, Parquet where pyarrow is installed]",
+)
+def export(run: Path, out: Path | None, formats: tuple[str, ...]) -> None:
+    """Write the records of RUN as tables that other tools read."""
+    from handoff import export as exporting
+    from handoff import study
+
+    result = exporting.export(study.load(run), out or run / "export", formats or None)
+    for path, rows in result.written:
+        click.echo(f"{path}: {rows} rows")
+    if result.skipped:
+        click.echo(result.skipped, err=True)

@@ -1,0 +1,106 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from handoff.audit import Audit
+from handoff.report.numbers import summary
+from handoff.study import Study
+
+
+def percent(rate: float | None) -> str:
+    """A rate as a percentage with one decimal; a dash where it is undefined."""
+    return "–" if rate is None else f"{100 * rate:.1f}%"
+
+
+def _grid(title: str, *columns: str) -> Grid:
+    grid = Grid(title=title, title_justify="left", title_style="bold", header_style="")
+    for index, column in enumerate(columns):
+        grid.add_column(column, justify="left" if index == 0 else "right")
+    return grid
+
+
+def _row(grid: Grid, *cells: object) -> None:
+    grid.add_row(*(Text(str(cell)) for cell in cells))  # Text: names are data, never markup
+
+
+def show_plan(console: Console, identity: Mapping[str, Any], folder: Path) -> None:
+    """What a run is going to do."""
+    protocol, tasks = identity["protocol"], identity["tasks"]
+    types = Counter(task["type"] for task in tasks)
+    reachers, solvers = protocol["reachers"], protocol["solvers"]
+    cells = len(tasks) * protocol["slots"] * len(reachers)
+    lines = [
+        f"{identity['environment']['name']}, split {protocol['split']}: {len(tasks)} tasks ("
+        + ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
+        + f"), {protocol['slots']} seed slots",
+        f"reachers {', '.join(reachers)}: {cells} trajectories of at most {protocol['reach_budget']} actions, until "
+        f"exactly {protocol['depth']} from success",
+        f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {protocol['solve_budget']} actions",
+        *(f"policy {name}: {described['spec']}" for name, described in identity["policies"].items()),
+        f"run folder: {folder}",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_study(console: Console, study: Study) -> None:
+    """Endpoints, Reach and Solve per cell with counts, and what is owed."""
+    numbers = summary(study)
+    endpoints = _grid(
+        "Endpoint success (reacher x solver), non-arrivals counted as failures", "reacher", *study.solvers
+    )
+    cells = {(cell["reacher"], cell["solver"]): cell for cell in numbers["cells"]}
+    for reacher in study.reachers:
+        row = [cells[reacher, solver] for solver in study.solvers]
+        _row(endpoints, reacher, *(f"{percent(cell['endpoint'])} ({cell['won']}/{cell['rows']})" for cell in row))
+    console.print(endpoints)
+    reach = _grid(f"Reach: arrival exactly {study.depth} actions from success", "reacher", "Reach", "mean actions")
+    for entry in numbers["reach"]:
+        mean = entry["mean_actions"]
+        _row(
+            reach,
+            entry["reacher"],
+            f"{percent(entry['reach'])} ({entry['arrived']}/{entry['trajectories']})",
+            "–" if mean is None else f"{mean:.1f}",
+        )
+    console.print(reach)
+    solve = _grid("Solve: success from the cloned arrival states", "reacher", *study.solvers)
+    for reacher in study.reachers:
+        row = [cells[reacher, solver] for solver in study.solvers]
+        _row(solve, reacher, *(f"{percent(cell['solve'])} ({cell['won']}/{cell['arrived']})" for cell in row))
+    console.print(solve)
+    owed, planned = numbers["owed"], numbers["planned"]
+    console.print(
+        f"planned {planned['trajectories']} trajectories and {planned['endpoints']} endpoints; "
+        f"owed {owed['trajectories']} and {owed['endpoints']}",
+        highlight=False,
+    )
+    if not numbers["complete"]:
+        console.print("The run is not complete: type its command again to go on.", style="yellow")
+
+
+def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
+    """The table of checks, with counts, and the first failures of each."""
+    grid = Grid(title=f"Audit of {audit.folder}", title_justify="left", title_style="bold", header_style="")
+    for column, justify in (("check", "left"), ("claim", "left"), ("checked", "right"), ("result", "left")):
+        grid.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for check in audit.checks:
+        result = Text("passed", "green") if check.passed else Text(f"{len(check.failures)} FAILED", "bold red")
+        grid.add_row(check.name, check.claim, str(check.count), result)
+    console.print(grid)
+    for check in audit.checks:
+        for failure in check.failures[:shown]:
+            console.print(f"{check.name}: {failure}", style="red", markup=False, highlight=False, soft_wrap=True)
+        if len(check.failures) > shown:
+            console.print(f"{check.name}: and {len(check.failures) - shown} more (--json lists all)", style="red")
+    verdict = "every check passed" if audit.passed else "the run does not pass"
+    console.print(f"{verdict}", style="green" if audit.passed else "bold red")
