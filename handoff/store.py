@@ -275,11 +275,8 @@ class Store:
         if self.owed:
             raise StoreError(f"{self.folder}: {self.owed} of {self.planned} records are owed; the run is not complete")
         with self._disk("seal"):
-            assert self._records is not None
-            os.fsync(self._records.fileno())
-            seal = canonical({"records": self._sealed, "head": self._head}) + b"\n"
             if not (self.folder / SEAL).exists():
-                write_atomically(self.folder / SEAL, seal)
+                write_atomically(self.folder / SEAL, canonical({"records": self._sealed, "head": self._head}) + b"\n")
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None
@@ -360,7 +357,7 @@ class Store:
                 raise Damage(f"{journal_path}, line {number}: {'/'.join(key)} is not in the plan")
             self._done.setdefault(key, body)
         if seal is not None:
-            return  # complete: nothing is written any more
+            return  # complete: no record is written any more
         self._cut(records_path, length, rest)
         self._cut(journal_path, sum(len(raw) + 1 for raw in entries), torn)
         # Unbuffered: after a failed write nothing must be left that a later flush would put on disk.

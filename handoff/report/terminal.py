@@ -21,11 +21,17 @@ def percent(rate: float | None) -> str:
     return "–" if rate is None else f"{100 * rate:.1f}%"
 
 
-def _grid(title: str, *columns: str) -> Grid:
-    grid = Grid(title=title, title_justify="left", title_style="bold", header_style="")
+def _grid(*columns: str) -> Grid:
+    grid = Grid(header_style="")
     for index, column in enumerate(columns):
         grid.add_column(column, justify="left" if index == 0 else "right")
     return grid
+
+
+def _show(console: Console, title: str, grid: Grid) -> None:
+    # Not the table's own title: that is folded to the table's width.
+    console.print(title, style="bold", markup=False, highlight=False)
+    console.print(grid)
 
 
 def _row(grid: Grid, *cells: object) -> None:
@@ -38,32 +44,28 @@ def show_plan(console: Console, identity: Mapping[str, Any], folder: Path) -> No
     types = Counter(task["type"] for task in tasks)
     reachers, solvers = protocol["reachers"], protocol["solvers"]
     cells = len(tasks) * protocol["slots"] * len(reachers)
-    lines = [
-        f"{identity['environment']['name']}, split {protocol['split']}: {len(tasks)} tasks ("
-        + ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
-        + f"), {protocol['slots']} seed slots",
-        f"reachers {', '.join(reachers)}: {cells} trajectories of at most {protocol['reach_budget']} actions, until "
-        f"exactly {protocol['depth']} from success",
+    drawn = ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
+    budgets = f"at most {protocol['reach_budget']} actions, until exactly {protocol['depth']} from success"
+    for line in (
+        f"{identity['environment']['name']}, split {protocol['split']}: {len(tasks)} tasks ({drawn})",
+        f"reachers {', '.join(reachers)}: {cells} trajectories ({protocol['slots']} seed slots) of {budgets}",
         f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {protocol['solve_budget']} actions",
         *(f"policy {name}: {described['spec']}" for name, described in identity["policies"].items()),
         f"run folder: {folder}",
-    ]
-    for line in lines:
+    ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_study(console: Console, study: Study) -> None:
     """Endpoints, Reach and Solve per cell with counts, and what is owed."""
     numbers = summary(study)
-    endpoints = _grid(
-        "Endpoint success (reacher x solver), non-arrivals counted as failures", "reacher", *study.solvers
-    )
+    endpoints = _grid("reacher", *study.solvers)
     cells = {(cell["reacher"], cell["solver"]): cell for cell in numbers["cells"]}
     for reacher in study.reachers:
         row = [cells[reacher, solver] for solver in study.solvers]
         _row(endpoints, reacher, *(f"{percent(cell['endpoint'])} ({cell['won']}/{cell['rows']})" for cell in row))
-    console.print(endpoints)
-    reach = _grid(f"Reach: arrival exactly {study.depth} actions from success", "reacher", "Reach", "mean actions")
+    _show(console, "Endpoint success, reacher x solver (non-arrivals are failures)", endpoints)
+    reach = _grid("reacher", "Reach", "mean actions")
     for entry in numbers["reach"]:
         mean = entry["mean_actions"]
         _row(
@@ -72,12 +74,12 @@ def show_study(console: Console, study: Study) -> None:
             f"{percent(entry['reach'])} ({entry['arrived']}/{entry['trajectories']})",
             "–" if mean is None else f"{mean:.1f}",
         )
-    console.print(reach)
-    solve = _grid("Solve: success from the cloned arrival states", "reacher", *study.solvers)
+    _show(console, f"Reach: arrival exactly {study.depth} actions from success", reach)
+    solve = _grid("reacher", *study.solvers)
     for reacher in study.reachers:
         row = [cells[reacher, solver] for solver in study.solvers]
         _row(solve, reacher, *(f"{percent(cell['solve'])} ({cell['won']}/{cell['arrived']})" for cell in row))
-    console.print(solve)
+    _show(console, "Solve: success from the cloned arrival states", solve)
     owed, planned = numbers["owed"], numbers["planned"]
     console.print(
         f"planned {planned['trajectories']} trajectories and {planned['endpoints']} endpoints; "
@@ -90,13 +92,13 @@ def show_study(console: Console, study: Study) -> None:
 
 def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
     """The table of checks, with counts, and the first failures of each."""
-    grid = Grid(title=f"Audit of {audit.folder}", title_justify="left", title_style="bold", header_style="")
+    grid = Grid(header_style="")
     for column, justify in (("check", "left"), ("claim", "left"), ("checked", "right"), ("result", "left")):
         grid.add_column(column, justify=justify)  # type: ignore[arg-type]
     for check in audit.checks:
         result = Text("passed", "green") if check.passed else Text(f"{len(check.failures)} FAILED", "bold red")
         grid.add_row(check.name, check.claim, str(check.count), result)
-    console.print(grid)
+    _show(console, f"Audit of {audit.folder}", grid)
     for check in audit.checks:
         for failure in check.failures[:shown]:
             console.print(f"{check.name}: {failure}", style="red", markup=False, highlight=False, soft_wrap=True)
