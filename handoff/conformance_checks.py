@@ -323,7 +323,7 @@ def _terminal(subject: Subject) -> str:
     for episode in ended:
         environment = subject.make()
         play(environment, episode.task, episode.seed, episode.actions)
-        for action in (episode.actions[-1], *ODD_ACTIONS[:2]):
+        for action in (episode.actions[-1], episode.records[0].admissible[0]):
             try:
                 faults = record_faults(environment.step(action))
             except Exception as error:
@@ -344,16 +344,15 @@ def _terminal(subject: Subject) -> str:
 def _bad_task(subject: Subject) -> str:
     task = Task(id="0" * 64, name="no-such-task", type="none", split=subject.split, source="no/such/task")
     advice = "raise handoff.errors.DataError that names the task and says what is wrong with it"
-    environment = subject.make()
+    environment, episode = subject.make(), subject.walks()[0]
     try:
-        environment.reset(task, 0)
+        environment.reset(task, episode.seed)
     except HandoffError as error:
         told = str(error)
     except Exception as error:
         fail(f"reset() of a task that does not exist raised {reason(error)}", advice)
     else:
         fail("reset() of a task that does not exist started an episode", advice)
-    episode = subject.walks()[0]
     compare(
         episode,
         play(environment, episode.task, episode.seed, episode.actions),

@@ -134,8 +134,10 @@ class FrozenLakeEnvironment(Environment):
         return Certificate(depth, distance == depth, distance, tuple(tried), bridges, tuple(path))
 
     def plan(self) -> tuple[str, ...]:
-        """The moves of an optimal policy along the shortest of the ways that they may take; empty at the end, or where
-        the goal is out of reach.  Whoever follows it must plan again after a slip."""
+        """The moves of a prompt and careful policy (:attr:`Lake.policy`) along the shortest way that they may take.
+
+        Empty at the end, or where the goal is out of reach.  Whoever follows it must plan again after a slip.
+        """
         lake, start = self._current(), self._state[0]
         came: dict[int, int] = {start: start}
         queue = deque([start])

@@ -23,6 +23,9 @@ MOVES: Mapping[str, tuple[int, int]] = {"up": (-1, 0), "down": (1, 0), "left": (
 INTENDED, SLIP = Fraction(8, 10), Fraction(1, 10)
 _SLIPS = {"up": ("left", "right"), "down": ("left", "right"), "left": ("up", "down"), "right": ("up", "down")}
 
+#: What a move costs the policy that plans are made from.
+HASTE = Fraction(19, 20)
+
 START, FROZEN, HOLE, GOAL = "SFHG"
 
 
@@ -115,34 +118,33 @@ class Lake:
     @cached_property
     def values(self) -> list[Fraction]:
         """The greatest probability of ever reaching the goal; one per cell."""
-        return self._solution[0]
+        return self._solve(Fraction(1))[0]
 
     @cached_property
     def policy(self) -> Mapping[int, str]:
-        """An optimal move for every unfinished cell from which the goal can be reached."""
-        return self._solution[1]
+        """A move for every unfinished cell from which the goal can be reached: optimal where every move costs a
+        factor :data:`HASTE`.  Without it, waiting for a lucky slip would be as good as walking."""
+        return self._solve(HASTE)[1]
 
-    @cached_property
-    def _solution(self) -> tuple[list[Fraction], Mapping[int, str]]:
+    def _solve(self, discount: Fraction) -> tuple[list[Fraction], Mapping[int, str]]:
         """Policy iteration in exact arithmetic.
 
         It starts from a policy that reaches the goal with positive probability from wherever that is possible, and
         changes a move only for a strictly better one; so every policy on the way ends with probability one, and each
-        linear system has one solution.
+        linear system has one solution, without a discount too.
         """
         live = [cell for cell in self.distances if not self.ended(cell)]
+        far = self.size**2
         policy = {
-            cell: min(
-                MOVES, key=lambda word: min(self.distances.get(a, self.size**2) for a in self.outcomes(cell, word))
-            )
+            cell: min(MOVES, key=lambda word: min(self.distances.get(a, far) for a in self.outcomes(cell, word)))
             for cell in live
         }
         while True:
-            values = self._evaluate(policy)
+            values = self._evaluate(policy, discount)
             better = {}
             for cell in live:
                 best = max(MOVES, key=lambda word: self._expected(cell, word, values))
-                if self._expected(cell, best, values) > values[cell]:
+                if discount * self._expected(cell, best, values) > values[cell]:
                     better[cell] = best
             if not better:
                 return values, policy
@@ -151,8 +153,8 @@ class Lake:
     def _expected(self, cell: int, word: str, values: Sequence[Fraction]) -> Fraction:
         return sum((p * values[after] for after, p in self.outcomes(cell, word).items()), Fraction(0))
 
-    def _evaluate(self, policy: Mapping[int, str]) -> list[Fraction]:
-        """Solve v(s) = sum_s' P(s'|s, policy(s)) v(s') by Gauss-Jordan elimination over fractions."""
+    def _evaluate(self, policy: Mapping[int, str], discount: Fraction) -> list[Fraction]:
+        """Solve v(s) = discount sum_s' P(s'|s, policy(s)) v(s') by Gauss-Jordan elimination over fractions."""
         cells = list(policy)
         index = {cell: i for i, cell in enumerate(cells)}
         rows = []
@@ -161,9 +163,9 @@ class Lake:
             row[index[cell]] += 1
             for after, probability in self.outcomes(cell, policy[cell]).items():
                 if after == self.goal:
-                    row[-1] += probability
+                    row[-1] += discount * probability
                 elif after in index:
-                    row[index[after]] -= probability
+                    row[index[after]] -= discount * probability
             rows.append(row)
         for i in range(len(cells)):
             pivot = next(j for j in range(i, len(cells)) if rows[j][i])

@@ -8,18 +8,7 @@ from typing import Any
 
 import click
 
-
-def _options(pairs: tuple[str, ...]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
-            raise click.BadParameter(f"{pair!r} is not of the form name=value", param_hint="--env-option")
-        try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
-    return options
+from handoff.cli import options
 
 
 @click.command(
@@ -37,8 +26,8 @@ Exit code: 0 all passed, 1 a check failed, 2 the request was wrong."""
 @click.option("--steps", default=6, show_default=True, type=click.IntRange(1), help="Actions of each random walk.")
 @click.option("--depth", default=2, show_default=True, type=click.IntRange(1), help="Greatest frontier depth.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the walks.")
-@click.option("--env-option", "pairs", multiple=True, metavar="NAME=VALUE", help="Option for the environment; repeats.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.env_option
+@options.as_json
 def check(
     environment: str,
     split: str | None,
@@ -53,7 +42,7 @@ def check(
     from handoff.conformance import Settings, check_environment
 
     settings = Settings(split=split, tasks=tasks, steps=steps, depth=depth, seed=seed)
-    report = check_environment(environment, _options(pairs), settings)
+    report = check_environment(environment, options.env_options(pairs), settings)
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:

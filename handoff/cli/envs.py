@@ -7,6 +7,8 @@ import json
 import attrs
 import click
 
+from handoff.cli import options
+
 
 @click.command(
     epilog="""\b
@@ -14,7 +16,7 @@ Examples:
   handoff envs
   handoff envs --json"""
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.as_json
 def envs(as_json: bool) -> None:
     """List the installed environments with their splits and abilities; a broken one is listed with the reason."""
     from handoff.conformance import inventory
