@@ -1,0 +1,79 @@
+"""Estimands of a table under any weighting of its tasks: the data themselves, a bootstrap draw, a task left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from handoff.estimands import Estimand
+from handoff.sums import FloatArray, Observed, Ratio, Sums
+from handoff.table import Table
+
+
+class Evaluation:
+    """The estimands of one table, ready to be evaluated.
+
+    ``points_E`` are their values on the data (NaN where undefined) and ``ratios_E`` the ratios that each is made of,
+    with their counts.  Raises :class:`~handoff.errors.UsageError` if the table lacks what an estimand needs.
+    """
+
+    def __init__(self, table: Table, estimands: Sequence[Estimand]) -> None:
+        self.table = table
+        self.estimands = tuple(estimands)
+        observed = {type: Observed(table, type) for type in dict.fromkeys(e.type for e in self.estimands)}
+        points, ratios = [], []
+        for estimand in self.estimands:
+            sums = observed[estimand.type]
+            sums.forget()
+            points.append(float(estimand(sums)[0]))
+            ratios.append(tuple(sums.ratios))
+        self.points_E: FloatArray = np.array(points)
+        self.ratios_E: tuple[tuple[Ratio, ...], ...] = tuple(ratios)
+        asked = {count: counts_T for sums in observed.values() for count, counts_T in sums.asked.items()}
+        self._index = {count: k for k, count in enumerate(asked)}
+        self._counts_KT = np.array(list(asked.values()), np.float64).reshape(-1, len(table.tasks))
+        self._spans = _spans(table.strata)
+
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+        """Shape (E, B): every estimand under B weightings.  NaN where a denominator is empty.
+
+        A task weighs ``weights_BT * scale_T``; ``scale_T`` must not vary within a task type.  It is applied after the
+        tasks of a type are added up, which keeps those sums whole numbers when the weights are.
+        """
+        by_type: dict[str | None, Sums] = {}
+        whole_KB = np.zeros((len(self._index), len(weights_BT)))
+        for type, span in self._spans.items():
+            sums_KB = _product(self._counts_KT[:, span], weights_BT[:, span])
+            sums_KB *= scale_T[span.start]
+            whole_KB += sums_KB
+            by_type[type] = Sums(self._index, sums_KB)
+        by_type[None] = Sums(self._index, whole_KB)
+        values_EB = np.empty((len(self.estimands), len(weights_BT)))
+        for e, estimand in enumerate(self.estimands):
+            values_EB[e] = estimand(by_type[estimand.type])
+        return values_EB
+
+
+def _product(counts_KN: FloatArray, weights_BN: FloatArray) -> FloatArray:
+    """Shape (K, B), by products small enough for BLAS to keep to one thread.
+
+    They are no slower on an idle machine, and on a busy one BLAS threads that wait for each other cost many times more.
+    """
+    sums_KB = np.empty((len(counts_KN), len(weights_BN)))
+    size = max(16, 2**17 // max(1, counts_KN.size))
+    for first in range(0, len(weights_BN), size):
+        part = slice(first, first + size)
+        np.matmul(counts_KN, weights_BN[part].T, out=sums_KB[:, part])
+    return sums_KB
+
+
+def _spans(strata: Sequence[str]) -> dict[str, slice]:
+    """Where each type's tasks stand; a table keeps the tasks of one type together."""
+    spans: dict[str, slice] = {}
+    start = 0
+    for stop in range(1, len(strata) + 1):
+        if stop == len(strata) or strata[stop] != strata[start]:
+            spans[strata[start]] = slice(start, stop)
+            start = stop
+    return spans

@@ -1,0 +1,59 @@
+"""From draws, variances and counts to the two ends of an interval."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from handoff.sums import FloatArray
+
+
+def percentiles(values_B: FloatArray, low: float, high: float) -> tuple[float, float]:
+    """The ``low`` and ``high`` quantiles of values without NaN, interpolated linearly between order statistics."""
+    last = len(values_B) - 1
+    places = [q * last for q in (low, high)]
+    below = [int(place) for place in places]
+    wanted = sorted({i for place in below for i in (place, min(place + 1, last))})
+    ordered = np.partition(values_B, wanted)
+    ends = []
+    for place, i in zip(places, below, strict=True):
+        a, b = float(ordered[i]), float(ordered[min(i + 1, last)])
+        ends.append(a + (b - a) * (place - i))
+    return ends[0], ends[1]
+
+
+def student(level: float, freedom: float) -> float:
+    """Two-sided critical value of Student's t; ``freedom`` below 1 counts as 1."""
+    return float(special.stdtrit(max(freedom, 1.0), (1 + level) / 2))
+
+
+def widened(level: float, freedom: float) -> tuple[float, float]:
+    """The percentiles that make a bootstrap interval as wide as Student's t asks for, not as the normal does.
+
+    The normal quantile of the lower one is minus the critical t (T. C. Hesterberg, "What teachers should know about
+    the bootstrap", The American Statistician 69 (2015), expanded percentile interval; the factor for the sample's size
+    is left to the draws, which have the right variance already).
+    """
+    low = float(special.ndtr(-student(level, freedom)))
+    return low, 1.0 - low
+
+
+def score(point: float, effective: float, critical: float) -> tuple[float, float]:
+    """Wilson's score interval of a rate ``point`` seen in ``effective`` independent trials (not a whole number)."""
+    square = critical**2 / effective
+    centre = (point + square / 2) / (1 + square)
+    half = critical / (1 + square) * np.sqrt(point * (1 - point) / effective + square / (4 * effective))
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+
+
+def effective_trials(point: float, variance: float, trials: int, tasks: int) -> float:
+    """The independent trials that would leave a rate as unsure as ``variance`` says: point (1 - point) / variance.
+
+    Never more than the ``trials`` made.  A rate of 0 or 1 shows no variance; then every one of the ``tasks`` counts as
+    one trial, as if the seed slots of a task all had to agree.
+    """
+    if point in (0.0, 1.0):
+        return float(tasks)
+    if variance <= 0:
+        return float(trials)
+    return min(float(trials), point * (1 - point) / variance)

@@ -1,0 +1,215 @@
+"""Per-task counts, and their weighted sums under many weightings of the tasks at once.
+
+Every estimand is a formula in ratios of such sums.  A bootstrap draw is a weighting of the tasks (how often each was
+drawn), so one matrix product a task type, draws x tasks by tasks x counts, answers every estimand for every draw.
+Counts and weights are whole numbers, hence the sums are exact whatever the order of addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from handoff.errors import UsageError
+from handoff.table import BoolArray, IntArray, Table
+
+FloatArray = NDArray[np.float64]
+
+
+@attrs.frozen
+class Count:
+    """Something counted per task over its seed slots: a kind, and the checkpoints or steps that it is about."""
+
+    kind: str
+    of: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(map(str, self.of))})" if self.of else self.kind
+
+    def per_task(self, table: Table) -> IntArray:
+        """Shape (T,).  Raises :class:`~handoff.errors.UsageError` if the table lacks what is counted."""
+        counts_T: IntArray = _COUNTERS[self.kind](table, *self.of)
+        return counts_T
+
+
+#: Episodes of a task: its seed slots.
+EPISODES = Count("episodes")
+
+
+def arrived(reacher: str) -> Count:
+    """Seed slots on which A_w = 1."""
+    return Count("arrived", (reacher,))
+
+
+def arrived_within(reacher: str, steps: int) -> Count:
+    """Seed slots on which tau_D <= ``steps``."""
+    return Count("arrived_within", (reacher, steps))
+
+
+def actions(reacher: str) -> Count:
+    """Reacher actions until arrival or stopping, added up."""
+    return Count("actions", (reacher,))
+
+
+def won(reacher: str, solver: str) -> Count:
+    """Seed slots on which Y_{w,r} = 1."""
+    return Count("won", (reacher, solver))
+
+
+def won_only(reacher: str, winner: str, loser: str) -> Count:
+    """Seed slots whose reached state ``winner`` completes and ``loser`` does not."""
+    return Count("won_only", (reacher, winner, loser))
+
+
+def bridged(reacher: str, solver: str) -> Count:
+    """Seed slots on which the solver's first action stays on a shortest path."""
+    return Count("bridged", (reacher, solver))
+
+
+def finished(reacher: str, solver: str) -> Count:
+    """Seed slots won after a first action that stays on a shortest path."""
+    return Count("finished", (reacher, solver))
+
+
+class Sums:
+    """Weighted sums over tasks, under B weightings.  ``sums_KB`` holds the counts of ``index`` row by row."""
+
+    def __init__(self, index: Mapping[Count, int], sums_KB: FloatArray) -> None:
+        self._index = index
+        self._sums_KB = sums_KB
+        self._ratios: dict[tuple[tuple[Count, ...], tuple[Count, ...]], FloatArray] = {}
+
+    def total(self, counts: tuple[Count, ...]) -> FloatArray:
+        """The counts added up, shape (B,)."""
+        total_B: FloatArray = self._sums_KB[self._index[counts[0]]]
+        for count in counts[1:]:
+            total_B = total_B + self._sums_KB[self._index[count]]
+        return total_B
+
+    def ratio(self, numerator: Count | tuple[Count, ...], denominator: Count | tuple[Count, ...]) -> FloatArray:
+        """``numerator / denominator``, shape (B,); NaN where the denominator is empty.  Tuples are added up first."""
+        parts = (_tuple(numerator), _tuple(denominator))
+        known = self._ratios.get(parts)
+        if known is None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                known = self.total(parts[0]) / self.total(parts[1])
+            self._ratios[parts] = known
+        return known
+
+
+@attrs.frozen
+class Ratio:
+    """One ratio that an estimand is made of, as counted in the data.
+
+    ``tasks`` is the number of tasks that the denominator counts anything of.
+    """
+
+    label: str
+    numerator: int
+    denominator: int
+    tasks: int
+
+
+class Observed(Sums):
+    """The sums of the data as they are (B = 1), which also notes what a formula asks for.
+
+    ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order;
+    ``asked`` are all counts ever asked for.
+    """
+
+    def __init__(self, table: Table, type: str | None = None) -> None:
+        super().__init__({}, np.empty((0, 1)))
+        self._table = table
+        self._mask_T = np.array([type is None or stratum == type for stratum in table.strata])
+        self.asked: dict[Count, IntArray] = {}
+        self.ratios: dict[Ratio, None] = {}
+
+    def forget(self) -> None:
+        self.ratios = {}
+
+    def ratio(self, numerator: Count | tuple[Count, ...], denominator: Count | tuple[Count, ...]) -> FloatArray:
+        above_T, below_T = self._per_task(_tuple(numerator)), self._per_task(_tuple(denominator))
+        above, below = int(above_T.sum()), int(below_T.sum())
+        label = f"{_label(numerator)} / {_label(denominator)}"
+        self.ratios[Ratio(label, above, below, int((below_T > 0).sum()))] = None
+        return np.array([above / below if below else np.nan])
+
+    def _per_task(self, counts: tuple[Count, ...]) -> IntArray:
+        for count in counts:
+            if count not in self.asked:
+                self.asked[count] = count.per_task(self._table)
+        total_T: IntArray = sum((self.asked[count] for count in counts), np.zeros_like(self._mask_T, np.int64))
+        masked: IntArray = total_T[self._mask_T]
+        return masked
+
+
+def _tuple(counts: Count | tuple[Count, ...]) -> tuple[Count, ...]:
+    return (counts,) if isinstance(counts, Count) else counts
+
+
+def _label(counts: Count | tuple[Count, ...]) -> str:
+    parts = [str(count) for count in _tuple(counts)]
+    return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+
+
+def _per_task(array_TS: BoolArray | IntArray) -> IntArray:
+    total_T: IntArray = array_TS.sum(axis=1, dtype=np.int64)
+    return total_T
+
+
+def _arrived(table: Table, reacher: str) -> IntArray:
+    return _per_task(table.arrived_WTS[table.reacher(reacher)])
+
+
+def _arrived_within(table: Table, reacher: str, steps: int) -> IntArray:
+    if table.arrival_WTS is None:
+        raise UsageError("the table does not say after how many actions a reacher arrived (column `arrival`)")
+    if table.budget is not None and steps > table.budget:
+        raise UsageError(
+            f"arrival within {steps} actions was not observed: the reachers had a budget of {table.budget}"
+        )
+    arrival_TS = table.arrival_WTS[table.reacher(reacher)]
+    return _per_task((arrival_TS >= 0) & (arrival_TS <= steps))
+
+
+def _actions(table: Table, reacher: str) -> IntArray:
+    if table.actions_WTS is None:
+        raise UsageError("the table does not say how many actions a reacher took (column `actions`)")
+    return _per_task(table.actions_WTS[table.reacher(reacher)])
+
+
+def _won(table: Table, reacher: str, solver: str) -> IntArray:
+    return _per_task(table.won_WRTS[table.reacher(reacher), table.solver(solver)])
+
+
+def _won_only(table: Table, reacher: str, winner: str, loser: str) -> IntArray:
+    won_RTS = table.won_WRTS[table.reacher(reacher)]
+    return _per_task(won_RTS[table.solver(winner)] & ~won_RTS[table.solver(loser)])
+
+
+def _bridged(table: Table, reacher: str, solver: str) -> IntArray:
+    if table.bridge_WRTS is None:
+        raise UsageError("the table does not say which first actions were bridges (column `bridge`)")
+    return _per_task(table.bridge_WRTS[table.reacher(reacher), table.solver(solver)])
+
+
+def _finished(table: Table, reacher: str, solver: str) -> IntArray:
+    _bridged(table, reacher, solver)  # raises where the table has no bridges
+    assert table.bridge_WRTS is not None
+    both_WRTS = table.bridge_WRTS & table.won_WRTS
+    return _per_task(both_WRTS[table.reacher(reacher), table.solver(solver)])
+
+
+_COUNTERS: dict[str, Callable[..., IntArray]] = {
+    "episodes": lambda table: np.full(len(table.tasks), len(table.slots), np.int64),
+    "arrived": _arrived,
+    "arrived_within": _arrived_within,
+    "actions": _actions,
+    "won": _won,
+    "won_only": _won_only,
+    "bridged": _bridged,
+    "finished": _finished,
+}

@@ -1,0 +1,188 @@
+"""The table of ones and zeros that a handoff study comes to, and the only thing that the statistics read.
+
+Axes in the array names: W reacher, R solver, T task, S seed slot.  Tasks are kept sorted by (type, id), so that
+neither points nor intervals depend on the order in which rows were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from handoff.errors import DataError, UsageError
+from handoff.records import Endpoint, Task, Trajectory
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+K = TypeVar("K", bound="tuple[object, ...]")
+V = TypeVar("V")
+
+
+@attrs.frozen(eq=False)
+class Table:
+    """A complete crossing of reachers and solvers over tasks and seed slots.
+
+    ``tasks`` and ``strata`` (the task's type) have length T.  ``arrived_WTS`` is A_w(i, s), ``won_WRTS`` is
+    Y_{w,r}(i, s), which is false wherever the reacher did not arrive.  What an outsider's table may lack is ``None``:
+    ``bridge_WRTS`` (the first solver action stays on a shortest path; false without arrival), ``arrival_WTS`` (tau_D
+    in reacher actions, -1 for never), ``actions_WTS`` (reacher actions until arrival or stopping) and ``budget`` (the
+    most actions that a reacher was given).
+
+    Raises :class:`~handoff.errors.DataError` where the arrays contradict their shapes or each other.
+    """
+
+    reachers: tuple[str, ...]
+    solvers: tuple[str, ...]
+    tasks: tuple[str, ...]
+    strata: tuple[str, ...]
+    slots: tuple[int, ...]
+    arrived_WTS: BoolArray
+    won_WRTS: BoolArray
+    bridge_WRTS: BoolArray | None = None
+    arrival_WTS: IntArray | None = None
+    actions_WTS: IntArray | None = None
+    budget: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        wts = (len(self.reachers), len(self.tasks), len(self.slots))
+        wrts = (wts[0], len(self.solvers), *wts[1:])
+        if 0 in wts:
+            raise DataError("the table is empty: it needs at least one reacher, one task and one seed slot")
+        for what, names in (("reacher", self.reachers), ("solver", self.solvers), ("task", self.tasks)):
+            if len(set(names)) != len(names):
+                raise DataError(f"two {what}s of the table have one name")
+        if len(self.strata) != len(self.tasks):
+            raise DataError(f"{len(self.tasks)} tasks but {len(self.strata)} task types")
+        if list(self.strata) != sorted(self.strata):
+            raise DataError("the tasks of a table must stand in the order of their types")
+        for name, shape in (("arrived", wts), ("won", wrts), ("bridge", wrts), ("arrival", wts), ("actions", wts)):
+            array = getattr(self, f"{name}_{'WRTS' if shape is wrts else 'WTS'}")
+            if array is None:
+                continue
+            if array.shape != shape:
+                raise DataError(f"{name} has shape {array.shape}, but the names call for {shape}")
+            kind = np.integer if name in ("arrival", "actions") else np.bool_
+            if not np.issubdtype(array.dtype, kind):
+                raise DataError(f"{name} must be an array of {kind.__name__}, not of {array.dtype}")
+            array.flags.writeable = False
+        stray_WRTS = self.won_WRTS & ~self.arrived_WTS[:, None]
+        if stray_WRTS.any():
+            raise DataError(f"won without having arrived: {self._cell(stray_WRTS)}")
+        if self.bridge_WRTS is not None:
+            stray_WRTS = self.bridge_WRTS & ~self.arrived_WTS[:, None]
+            if stray_WRTS.any():
+                raise DataError(f"a bridge action without having arrived: {self._cell(stray_WRTS)}")
+        if self.arrival_WTS is not None and not np.array_equal(self.arrival_WTS >= 0, self.arrived_WTS):
+            w, t, s = np.argwhere((self.arrival_WTS >= 0) != self.arrived_WTS)[0]
+            raise DataError(
+                f"task {self.tasks[t]}, seed {self.slots[s]}, reacher {self.reachers[w]}: the arrival step "
+                "contradicts whether it arrived"
+            )
+
+    def _cell(self, mask_WRTS: BoolArray) -> str:
+        w, r, t, s = np.argwhere(mask_WRTS)[0]
+        return f"task {self.tasks[t]}, seed {self.slots[s]}, reacher {self.reachers[w]}, solver {self.solvers[r]}"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The task types, sorted."""
+        return tuple(sorted(set(self.strata)))
+
+    @property
+    def rows(self) -> int:
+        """Endpoint rows: W x R x T x S."""
+        return self.won_WRTS.size
+
+    def reacher(self, name: str) -> int:
+        """Index of a reacher.  Raises :class:`~handoff.errors.UsageError` naming those that exist."""
+        return _index("reacher", name, self.reachers)
+
+    def solver(self, name: str) -> int:
+        """Index of a solver.  Raises :class:`~handoff.errors.UsageError` naming those that exist."""
+        return _index("solver", name, self.solvers)
+
+    @classmethod
+    def from_records(
+        cls,
+        tasks: Iterable[Task],
+        trajectories: Iterable[Trajectory],
+        endpoints: Iterable[Endpoint],
+        *,
+        reachers: Sequence[str] | None = None,
+        solvers: Sequence[str] | None = None,
+        budget: int | None = None,
+    ) -> Table:
+        """The table of a run's records.
+
+        ``reachers`` and ``solvers`` fix the order of the names (as they first appear otherwise); ``budget`` is the
+        reacher's budget where it is known.  Raises :class:`~handoff.errors.DataError` for a missing or a second
+        trajectory or endpoint, an unknown task, or an endpoint whose ``arrived`` contradicts its trajectory.
+        """
+        kept = sorted(tasks, key=lambda task: (task.type, task.id))
+        runs: dict[tuple[str, int, str], Trajectory] = {}
+        for run in trajectories:
+            _once(runs, (run.task, run.slot, run.reacher), run, "trajectory")
+        ends: dict[tuple[str, int, str, str], Endpoint] = {}
+        for end in endpoints:
+            _once(ends, (end.task, end.slot, end.reacher, end.solver), end, "endpoint")
+        known = {task.id for task in kept}
+        for stray in (key[0] for key in (*runs, *ends) if key[0] not in known):
+            raise DataError(f"a record of task {stray}, which is not among the study's tasks")
+        names_W = tuple(reachers) if reachers is not None else tuple(dict.fromkeys(key[2] for key in runs))
+        names_R = tuple(solvers) if solvers is not None else tuple(dict.fromkeys(key[3] for key in ends))
+        slots = tuple(sorted({key[1] for key in runs}))
+        wts = (len(names_W), len(kept), len(slots))
+        arrived_WTS = np.zeros(wts, bool)
+        arrival_WTS = np.full(wts, -1, np.int64)
+        actions_WTS = np.zeros(wts, np.int64)
+        won_WRTS = np.zeros((wts[0], len(names_R), *wts[1:]), bool)
+        bridge_WRTS = np.zeros_like(won_WRTS)
+        for w, t, s in np.ndindex(*wts):
+            cell = (kept[t].id, slots[s], names_W[w])
+            trajectory = runs.get(cell)
+            if trajectory is None:
+                raise DataError(
+                    f"no trajectory of task {cell[0]}, seed {cell[1]}, reacher {cell[2]}: the run is owed it"
+                )
+            arrived_WTS[w, t, s] = trajectory.arrived
+            if trajectory.arrival is not None:
+                arrival_WTS[w, t, s] = trajectory.arrival
+            actions_WTS[w, t, s] = len(trajectory.steps) if trajectory.arrival is None else trajectory.arrival
+            for r, solver in enumerate(names_R):
+                endpoint = ends.get((*cell, solver))
+                where = f"task {cell[0]}, seed {cell[1]}, reacher {cell[2]}, solver {solver}"
+                if endpoint is None:
+                    raise DataError(f"no endpoint of {where}: the run is owed it")
+                if endpoint.arrived != trajectory.arrived:
+                    raise DataError(f"{where}: the endpoint and the trajectory disagree on whether it arrived")
+                won_WRTS[w, r, t, s] = endpoint.won
+                bridge_WRTS[w, r, t, s] = bool(endpoint.bridge)
+        return cls(
+            reachers=names_W,
+            solvers=names_R,
+            tasks=tuple(task.id for task in kept),
+            strata=tuple(task.type for task in kept),
+            slots=slots,
+            arrived_WTS=arrived_WTS,
+            won_WRTS=won_WRTS,
+            bridge_WRTS=bridge_WRTS,
+            arrival_WTS=arrival_WTS,
+            actions_WTS=actions_WTS,
+            budget=budget,
+        )
+
+
+def _index(what: str, name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise UsageError(f"no {what} is named {name!r}; the table has {', '.join(names) or 'none'}")
+    return names.index(name)
+
+
+def _once(cells: dict[K, V], key: K, value: V, what: str) -> None:
+    if key in cells:
+        raise DataError(f"two {what} records of one cell: {', '.join(map(str, key))}")
+    cells[key] = value
