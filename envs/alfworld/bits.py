@@ -177,7 +177,7 @@ class BitTask:
         ]
 
     def _operators(self, grammar: Grammar) -> list[Op]:
-        parameters = {name: kinds for name, kinds in self.problem.parameters}
+        parameters = dict(self.problem.parameters)
         facts = self._static_facts()
         # The planner keeps its operators in a tree by precondition; applicable ones come out in this order.
         rank = sorted(

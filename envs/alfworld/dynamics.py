@@ -17,6 +17,7 @@ from handoff.envs.alfworld.search import Search
 from handoff.records import Certificate
 
 _MOST_ENTRIES = 20_000
+_LONGEST_PLAN = 40
 
 
 class Dynamics:
@@ -26,7 +27,7 @@ class Dynamics:
         self.task = task
         self.initial: int = task.initial
         self._search = Search(task)
-        self._walks = Walks(task)
+        self._walks: Walks | None = None
         self._place_mask = task.place_mask
         by_place: dict[int, list[Op]] = {place: [] for place in task.places or (0,)}
         everywhere = []
@@ -79,6 +80,8 @@ class Dynamics:
             return Certificate(depth, False, 0, ())
         distance = self._search.distance(state, depth)
         levels = depth if distance is None else distance
+        if self._walks is None:  # a plain rollout never counts
+            self._walks = Walks(self.task)
         tried = tuple([self._walks.count(state, length) for length in range(1, levels + 1)])
         if distance is None:
             return Certificate(depth, False, None, tried)
@@ -88,8 +91,9 @@ class Dynamics:
         return Certificate(depth, distance == depth, distance, tried, texts, (texts[0], *path))
 
     def plan(self, state: int) -> tuple[str, ...]:
-        """Actions that win from ``state``; empty if it is won or cannot be."""
-        distance = self._search.distance(state, 30)
+        """A shortest sequence of actions that wins from ``state`` (the first in admissible order); empty if it is won
+        or cannot be."""
+        distance = self._search.distance(state, _LONGEST_PLAN)
         return () if distance is None else self._path(state, distance)
 
     def _path(self, state: int, distance: int) -> tuple[str, ...]:

@@ -147,13 +147,18 @@ class Relevance:
         enter the value, bits outside the group that operators entering it or asking for it change)."""
         asks = _union(op.asks() for op in ops)
         leaving: dict[int, int] = defaultdict(int)
+        entries: dict[int, list[Op]] = defaultdict(list)
         for op in ops:
             for x in each(op.dele):
                 leaving[x] |= op.pos & op.dele & ~x
+            for x in each(op.add & op.neg):
+                entries[x].append(op)
         found = []
-        for x, members in leaving.items():
-            if not any(op.add & x and op.neg & x for op in ops):
-                continue
+        for x, entering in entries.items():
+            members = leaving[x]
+            for op in entering:  # a value that is never left: something that can be taken and not put down
+                if not op.add & members:
+                    members |= op.add & self._idle_mask & ~x
             group = x | members
             if group & asks or group & self._task.place_mask or not self._is_group(x, members, ops):
                 continue

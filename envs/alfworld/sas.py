@@ -104,6 +104,11 @@ def translate(domain: str, problem: str) -> Problem:
     return _structure(data)
 
 
+def sas_text(domain: str, problem: str) -> str:
+    """The translation as the planner writes it, made anew.  Raises as :func:`translate`."""
+    return _planner(domain, problem)[0]
+
+
 def _planner(domain: str, problem: str) -> tuple[str, dict[str, Any]]:
     """The SAS text and the declarations, with ``sys.argv`` and ``sys.stdout`` left as they were."""
     import fast_downward

@@ -14,6 +14,8 @@ from handoff.envs.alfworld.families import Family, applicable, families
 from handoff.envs.alfworld.relevance import Relevance
 
 _MOST_ENTRIES = 300_000
+#: From this many actions on it pays to ask first whether there is a plan at all.
+_SHORT = 6
 
 
 class Search:
@@ -27,6 +29,7 @@ class Search:
         self._goal_moves = self.relevance.free and bool(self._goal_mask & task.place_mask)
         self._targets = [place for place in task.places if place & self.relevance.targets]
         self._won: dict[int, bool] = {}
+        self._hopeless: dict[int, bool] = {}
         self._local: dict[int, dict[int, bool]] = defaultdict(dict)
         self._moved: dict[int, dict[int, bool]] = defaultdict(dict)
         self._at: dict[int, dict[int, tuple[Family, ...]]] = {}
@@ -47,7 +50,42 @@ class Search:
         """The least number of actions that wins, if it is at most ``limit``."""
         if self.won(state):
             return 0
-        return next((r for r in range(1, limit + 1) if self.within(state, r)), None)
+        for actions in range(1, limit + 1):
+            if actions == _SHORT and self.hopeless(state):
+                return None
+            if self.within(state, actions):
+                return actions
+        return None
+
+    def hopeless(self, state: int) -> bool:
+        """Whether no plan exists even if no action ever undid anything.
+
+        Without this a state that cannot be won (something in hand that fits nowhere) would be searched to the limit.
+        """
+        key = state & self.relevance.asked(self.relevance.deepest)
+        known = self._hopeless.get(key)
+        if known is None:
+            relevance = self.relevance
+            can = key | (relevance.targets if relevance.free else 0)
+            cannot = ~key
+            waiting = list(relevance.levels)
+            grown = True
+            while grown:
+                grown = False
+                still = []
+                for op in waiting:
+                    if op.pos & ~can or op.neg & ~cannot:
+                        still.append(op)
+                    else:
+                        can |= op.adds()
+                        cannot |= op.deletes()
+                        grown = True
+                waiting = still
+            known = all(pos & ~can or neg & ~cannot for pos, neg in self._task.goal)
+            if len(self._hopeless) > _MOST_ENTRIES:
+                self._hopeless.clear()
+            self._hopeless[key] = known
+        return known
 
     def within(self, state: int, actions: int) -> bool:
         """Whether a state that is not won can be won by 1 to ``actions`` actions."""

@@ -1,0 +1,105 @@
+"""The planner library's own state ids: a second implementation of the dynamics, to check and to measure ours against.
+
+``libdownward`` is what steps a game under textworld.  It can go back to a state that it has seen, which textworld
+cannot use (its texts would be out of step), but a plain exhaustive search can.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handoff.envs.alfworld.dynamics import Dynamics
+from handoff.envs.alfworld.sas import Fact, sas_text
+from handoff.records import Certificate
+
+_MOST_EFFECTS = 4096
+
+
+class PlannerLibrary:
+    """One game loaded into a copy of ``libdownward``.  ``commands`` of the dynamics give operators their texts."""
+
+    def __init__(self, domain: str, problem: str, dynamics: Dynamics) -> None:
+        import fast_downward
+
+        self._atom, self._operator = fast_downward.Atom, fast_downward.Operator
+        self._library: Any = fast_downward.load_lib()
+        self._close = fast_downward.close_lib
+        self._library.load_sas(sas_text(domain, problem).encode())
+        self._text = {op.index: op.text for op in dynamics.task.ops}
+        self._effects = (self._atom * _MOST_EFFECTS)()
+        self._operators = (self._operator * (len(dynamics.task.problem.operators) + 1))()
+        self._atoms = (self._atom * self._library.get_state_size())()
+
+    def close(self) -> None:
+        self._close(self._library)
+
+    def state_id(self) -> int:
+        return int(self._library.get_state_id())
+
+    def go_back(self, state_id: int) -> None:
+        self._library.set_state_id(state_id)
+
+    def applicable(self) -> list[int]:
+        """The applicable operators in the library's order, the first of every command text."""
+        count = self._library.get_applicable_operators_count()
+        self._library.get_applicable_operators(self._operators)
+        text = self._text
+        first: dict[str, int] = {}
+        for i in range(count):
+            index = self._operators[i].id
+            first.setdefault(text[index], index)
+        return list(first.values())
+
+    def commands(self) -> tuple[str, ...]:
+        """The commands of the applicable operators, sorted."""
+        return tuple(sorted(self._text[index] for index in self.applicable()))
+
+    def apply(self, operator: int) -> None:
+        self._library.apply_operator(operator, self._effects)
+
+    def apply_command(self, command: str) -> None:
+        self.apply(next(index for index in self.applicable() if self._text[index] == command))
+
+    def won(self) -> bool:
+        return bool(self._library.check_goal())
+
+    def facts(self) -> frozenset[Fact]:
+        """The facts that hold, derived ones included."""
+        self._library.get_state(self._atoms)
+        found = set()
+        for atom in self._atoms:
+            kind, _, rest = atom.name.partition(" ")
+            if kind == "Atom":
+                name, _, arguments = rest.partition("(")
+                found.add((name, *(part for part in arguments[:-1].split(", ") if part)))
+        return frozenset(found)
+
+    def certify(self, depth: int) -> Certificate:
+        """The certificate by plain enumeration: every sequence applied, the goal checked after each."""
+        start = self.state_id()
+        if self.won():
+            return Certificate(depth, False, 0, ())
+        text = self._text
+        level: list[tuple[int, tuple[str, ...]]] = [(start, ())]
+        tried: list[int] = []
+        wins: list[tuple[str, ...]] = []
+        while len(tried) < depth and not wins:
+            count, after = 0, []
+            for state, path in level:
+                self.go_back(state)
+                operators = self.applicable()
+                count += len(operators)
+                for operator in operators:
+                    self.go_back(state)
+                    self.apply(operator)
+                    if self.won():
+                        wins.append((*path, text[operator]))
+                    elif len(tried) + 1 < depth:
+                        after.append((self.state_id(), (*path, text[operator])))
+            tried.append(count)
+            level = after
+        self.go_back(start)
+        if not wins:
+            return Certificate(depth, False, None, tuple(tried))
+        bridges = tuple(sorted({win[0] for win in wins}))
+        return Certificate(depth, len(tried) == depth, len(tried), tuple(tried), bridges, min(wins))
