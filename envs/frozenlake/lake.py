@@ -74,13 +74,21 @@ class Lake:
         """What becomes of a move: (probability, direction), the intended direction first."""
         return (INTENDED, word), (SLIP, _SLIPS[word][0]), (SLIP, _SLIPS[word][1])
 
-    def outcomes(self, cell: int, word: str) -> dict[int, Fraction]:
+    def outcomes(self, cell: int, word: str) -> Mapping[int, Fraction]:
         """The cells that a move from an unfinished ``cell`` may lead to, with their probabilities."""
-        found: dict[int, Fraction] = {}
-        for probability, direction in self.directions(word):
-            after = self.towards(cell, direction)
-            found[after] = found.get(after, Fraction(0)) + probability
-        return found
+        return self._outcomes[cell, word]
+
+    @cached_property
+    def _outcomes(self) -> Mapping[tuple[int, str], Mapping[int, Fraction]]:
+        table = {}
+        for cell in range(self.size**2):
+            for word in () if self.ended(cell) else MOVES:
+                found: dict[int, Fraction] = {}
+                for probability, direction in self.directions(word):
+                    after = self.towards(cell, direction)
+                    found[after] = found.get(after, Fraction(0)) + probability
+                table[cell, word] = found
+        return table
 
     @cached_property
     def distances(self) -> Mapping[int, int]:
@@ -88,9 +96,10 @@ class Lake:
         before: dict[int, list[int]] = {}
         for cell in range(self.size**2):
             if not self.ended(cell):
-                for word in MOVES:
-                    for after in self.outcomes(cell, word):
-                        before.setdefault(after, []).append(cell)
+                for (
+                    word
+                ) in MOVES:  # each neighbour is reached with positive probability, if only by the move towards it
+                    before.setdefault(self.towards(cell, word), []).append(cell)
         found, queue = {self.goal: 0}, deque([self.goal])
         while queue:
             cell = queue.popleft()
