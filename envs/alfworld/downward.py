@@ -16,22 +16,21 @@ _MOST_EFFECTS = 4096
 
 
 class PlannerLibrary:
-    """One game loaded into a copy of ``libdownward``.  ``commands`` of the dynamics give operators their texts."""
+    """One game in a copy of ``libdownward``; the dynamics give its operators their texts.
+
+    A copy stays mapped for the life of the process (unloading it crashes), some MB each: make few.
+    """
 
     def __init__(self, domain: str, problem: str, dynamics: Dynamics) -> None:
         import fast_downward
 
         self._atom, self._operator = fast_downward.Atom, fast_downward.Operator
         self._library: Any = fast_downward.load_lib()
-        self._close = fast_downward.close_lib
         self._library.load_sas(sas_text(domain, problem).encode())
         self._text = {op.index: op.text for op in dynamics.task.ops}
         self._effects = (self._atom * _MOST_EFFECTS)()
         self._operators = (self._operator * (len(dynamics.task.problem.operators) + 1))()
         self._atoms = (self._atom * self._library.get_state_size())()
-
-    def close(self) -> None:
-        self._close(self._library)
 
     def state_id(self) -> int:
         return int(self._library.get_state_id())

@@ -71,6 +71,12 @@ class Dynamics:
         """The least number of actions that wins, if it is at most ``limit`` (0: won already)."""
         return self._search.distance(state, limit)
 
+    def prepare(self) -> Walks:
+        """What the first certificate would do first: the tables for counting.  A plain rollout never counts."""
+        if self._walks is None:
+            self._walks = Walks(self.task)
+        return self._walks
+
     def certify(self, state: int, depth: int) -> Certificate:
         """The certificate of an exhaustive search from ``state`` to ``depth`` actions; raises ``ValueError`` for a
         depth below 1."""
@@ -80,9 +86,8 @@ class Dynamics:
             return Certificate(depth, False, 0, ())
         distance = self._search.distance(state, depth)
         levels = depth if distance is None else distance
-        if self._walks is None:  # a plain rollout never counts
-            self._walks = Walks(self.task)
-        tried = tuple([self._walks.count(state, length) for length in range(1, levels + 1)])
+        walks = self.prepare()
+        tried = tuple([walks.count(state, length) for length in range(1, levels + 1)])
         if distance is None:
             return Certificate(depth, False, None, tried)
         bridges = self._search.bridges(state, distance)
