@@ -133,7 +133,7 @@ def test_runs_killed_at_random_moments_and_resumed_end_in_the_bytes_of_an_undist
             start_new_session=True,
         )
         # Mostly while episodes run, now and then while the process starts or has just sealed.
-        time.sleep(generator.uniform(0.3, 3.0))
+        time.sleep(generator.uniform(0.2, 2.0))
         if child.poll() is None:
             os.kill(child.pid, signal.SIGKILL)
         _, errors = child.communicate()

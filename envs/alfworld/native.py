@@ -1,24 +1,28 @@
 """The reference engine: textworld's ``PddlEnv`` under alfworld's demangler, records normalised.
 
-Every claim of a run is certified on this engine.  It is kept as it is shipped; only the translation from PDDL to SAS
-is remembered, since each reset does the same two translations again (over 90% of its time).  textworld cannot go back,
+Every claim of a run is certified on this engine.  It is kept as it is shipped; only the text of the translation from
+PDDL to SAS is remembered, in memory and on disk, since each reset does the same two translations again (over 90% of its
+time).  textworld cannot go back,
 has global state in its parser and is not thread safe: one engine belongs to one thread of one process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from handoff.canonical import digest
+from handoff.envs.alfworld import diskcache, sas
 from handoff.envs.alfworld.games import Game
 from handoff.errors import DataError, EnvironmentFault
 from handoff.records import Record
 
-_MEMORY = 8  # translations kept per process: a task object is some MB
+_MEMORY = 32  # translations kept per process, of some MB each
 
 
 @contextlib.contextmanager
@@ -34,7 +38,8 @@ def host_unharmed() -> Iterator[None]:
 class _Translator:
     """Stands where textworld expects the ``fast_downward`` module, and remembers what ``pddl2sas`` gave.
 
-    The remembered task object is shared between resets: textworld only reads it.
+    What is kept on disk is the SAS text, by content digest; the task object is parsed from the PDDL again, which takes
+    some milliseconds.  In memory it is shared between resets: textworld only reads it.
     """
 
     def __init__(self, module: Any) -> None:
@@ -47,11 +52,29 @@ class _Translator:
     def pddl2sas(self, domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
         key = (domain, problem, optimize)
         if key not in self._memory:
-            self._memory[key] = self._module.pddl2sas(domain, problem, verbose=verbose, optimize=optimize)
+            self._memory[key] = self._translate(domain, problem, optimize)
             while len(self._memory) > 2 * _MEMORY:
                 self._memory.popitem(last=False)
         self._memory.move_to_end(key)
         return self._memory[key]
+
+    def _translate(self, domain: str, problem: str, optimize: bool) -> tuple[Any, str]:
+        key = digest({"domain": domain, "problem": problem, "optimize": optimize, "versions": sas.versions()})
+        text = diskcache.load("native-sas", key)
+        if not isinstance(text, str):
+            task, text = self._module.pddl2sas(domain, problem, optimize=optimize)
+            diskcache.store("native-sas", key, text)
+            return task, str(text)
+        sys.argv = ["translate.py", "domain", "task"]  # the translator's modules read it when they are imported
+        from fast_downward.translate import normalize
+        from fast_downward.translate.pddl_parser import lisp_parser, parsing_functions
+
+        with contextlib.redirect_stdout(io.StringIO()):  # it warns about facts that are given twice
+            task = parsing_functions.parse_task(
+                lisp_parser.parse_nested_list(domain.split("\n")), lisp_parser.parse_nested_list(problem.split("\n"))
+            )
+            normalize.normalize(task)
+        return task, text
 
 
 def _install_translator() -> None:
@@ -71,7 +94,7 @@ class NativeEngine:
             from textworld.envs.pddl import PddlEnv
         except ImportError as error:
             raise EnvironmentFault(
-                f"the native ALFWorld engine needs textworld[pddl] and alfworld ({error}); pip install checkpoint-handoff"
+                f"the native ALFWorld engine needs textworld[pddl] and alfworld ({error}): pip install alfworld"
             ) from error
         _install_translator()
         self._thread = threading.get_ident()
