@@ -83,14 +83,14 @@ def check_wheel() -> None:
     differ = [what for what, sha256 in now.items() if sha256 != made["sha256"][what]]
     if differ:
         raise DataError(
-            f"the installed alfworld has another {' and '.join(differ)} than the one the built-in games were made with; "
+            f"the installed alfworld has another {' and '.join(differ)} than the one of the built-in games; "
             f"install alfworld=={made['versions']['alfworld']}"
         )
 
 
 def _read(name: str) -> bytes:
     try:
-        return resources.files("handoff.artifacts").joinpath(FOLDER, name).read_bytes()
+        return (resources.files("handoff.artifacts") / FOLDER / name).read_bytes()
     except (OSError, ModuleNotFoundError) as error:
         raise DataError(f"the built-in games are not installed (no {FOLDER}/{name}); reinstall the package") from error
 

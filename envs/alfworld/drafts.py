@@ -34,10 +34,11 @@ from handoff.seeds import derive
 SPLIT_SCENES = {"train": SEEN_SCENES, "valid_seen": SEEN_SCENES, "valid_unseen": UNSEEN_SCENES}
 
 #: Receptacle types that tasks of the release put things into.
-_TARGETS = frozenset(
-    """ArmChair Bed Cabinet Cart CoffeeMachine CoffeeTable CounterTop Desk DiningTable Drawer Dresser Fridge GarbageCan
-    Microwave Ottoman Safe Shelf SideTable Sofa StoveBurner Toilet ToiletPaperHanger""".split()
-)
+_TARGETS = frozenset({
+    "ArmChair", "Bed", "Cabinet", "Cart", "CoffeeMachine", "CoffeeTable", "CounterTop", "Desk", "DiningTable", "Drawer",
+    "Dresser", "Fridge", "GarbageCan", "Microwave", "Ottoman", "Safe", "Shelf", "SideTable", "Sofa", "StoveBurner",
+    "Toilet", "ToiletPaperHanger",
+})  # fmt: skip
 #: Of these, the ones with room for one object only.
 _NARROW = frozenset({"CoffeeMachine", "StoveBurner", "ToiletPaperHanger"})
 #: Task type -> (property of the object, receptacle type that gives it).

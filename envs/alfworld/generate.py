@@ -13,8 +13,9 @@ import multiprocessing
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,9 @@ from handoff.envs.alfworld import wheel
 from handoff.envs.alfworld.drafts import drafts
 from handoff.envs.alfworld.games import GAME_FILE
 from handoff.envs.alfworld.recipe import Recipe
-from handoff.errors import DataError, EnvironmentFault, StoreError, UsageError
+from handoff.errors import DataError, EnvironmentFault, Interrupted, StoreError, UsageError
+from handoff.progress import Progress
+from handoff.store import write_atomically
 
 if TYPE_CHECKING:
     from handoff.envs.alfworld.native import NativeEngine
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 RELEASE = "json_2.1.1"  # folder of the release's layout
 MANIFEST = "manifest.json"
 _PER_POOL = 200  # games proven by one set of worker processes: each loaded game leaks memory inside textworld
-
-Progress = Callable[[int, int], None]
 
 
 def prove(recipe: Recipe, engine: NativeEngine) -> None:
@@ -79,6 +80,10 @@ def proven(recipes: Iterable[Recipe], workers: int) -> Iterator[Recipe]:
         with ProcessPoolExecutor(min(workers, len(batch)), mp_context=context) as pool:
             try:
                 yield from pool.map(_prove_in_worker, batch)
+            except BrokenProcessPool as error:
+                raise Interrupted(
+                    "a process that proves games went away; the same command goes on from here"
+                ) from error
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -96,12 +101,12 @@ def generate(
     recipes = list(drafts(split, count, seed))
     _claim(out, made)
     owed = [recipe for recipe in recipes if not _is_there(out, split, recipe)]
-    done = len(recipes) - len(owed)
-    progress(done, count)
-    for recipe in proven(owed, workers) if verify else owed:
-        write_official(out, split, recipe)
-        done += 1
-        progress(done, count)
+    with progress.phase(f"games {split}", count) as tick:
+        for _ in range(count - len(owed)):
+            tick(resumed=True)
+        for recipe in proven(owed, workers) if verify else owed:
+            write_official(out, split, recipe)
+            tick()
     write_file(out / MANIFEST, _pretty({**made, "complete": True, **_summary(recipes)}))
 
 
@@ -120,16 +125,14 @@ def generate_compact(
 
     This is the form in which the built-in games ship.  Nothing is written before all games are proven.
     """
-    total, done = count * len(splits), 0
     files: dict[str, bytes] = {}
     entries: dict[str, Any] = {}
-    progress(done, total)
     for split in splits:
         recipes = []
-        for recipe in proven(drafts(split, count, seed), workers) if verify else drafts(split, count, seed):
-            recipes.append(recipe)
-            done += 1
-            progress(done, total)
+        with progress.phase(f"games {split}", count) as tick:
+            for recipe in proven(drafts(split, count, seed), workers) if verify else drafts(split, count, seed):
+                recipes.append(recipe)
+                tick()
         name = f"{split}.jsonl"
         files[name] = b"".join(line(recipe) for recipe in recipes)
         entries[split] = {
@@ -177,17 +180,9 @@ def write_official(out: Path, split: str, recipe: Recipe) -> None:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all.  Raises :class:`~handoff.errors.StoreError`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(path, data)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
 

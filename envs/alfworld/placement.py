@@ -18,12 +18,12 @@ from handoff.envs.alfworld.scenes import Receptacle, Scene, object_id, on, picku
 
 #: Receptacle type -> (relative number of objects in it, most objects in it).
 _SPACE = {
-    "ArmChair": (20, 4), "BathtubBasin": (40, 4), "Bed": (110, 8), "Cabinet": (11, 4), "Cart": (60, 6),
-    "CoffeeMachine": (30, 1), "CoffeeTable": (70, 12), "CounterTop": (100, 25), "Desk": (110, 15),
-    "DiningTable": (130, 25), "Drawer": (16, 6), "Dresser": (90, 13), "Fridge": (140, 11), "GarbageCan": (35, 5),
-    "HandTowelHolder": (900, 1), "LaundryHamper": (0, 0), "Microwave": (30, 4), "Ottoman": (20, 3), "Safe": (30, 4),
-    "Shelf": (22, 8), "SideTable": (50, 9), "SinkBasin": (45, 8), "Sofa": (50, 6), "StoveBurner": (70, 1),
-    "TVStand": (60, 8), "Toaster": (0, 0), "Toilet": (55, 6), "ToiletPaperHanger": (40, 1), "TowelHolder": (900, 1),
+    "ArmChair": (28, 4), "BathtubBasin": (90, 4), "Bed": (180, 8), "Cabinet": (17, 4), "Cart": (60, 6),
+    "CoffeeMachine": (300, 1), "CoffeeTable": (80, 12), "CounterTop": (100, 25), "Desk": (140, 15),
+    "DiningTable": (180, 25), "Drawer": (22, 6), "Dresser": (140, 13), "Fridge": (130, 11), "GarbageCan": (35, 5),
+    "HandTowelHolder": (900, 1), "LaundryHamper": (0, 0), "Microwave": (30, 4), "Ottoman": (20, 3), "Safe": (80, 4),
+    "Shelf": (22, 8), "SideTable": (50, 9), "SinkBasin": (45, 8), "Sofa": (65, 6), "StoveBurner": (130, 1),
+    "TVStand": (160, 8), "Toaster": (0, 0), "Toilet": (55, 6), "ToiletPaperHanger": (60, 1), "TowelHolder": (900, 1),
 }  # fmt: skip
 #: Chance in per cent that an object lies on the floor; 2 if not named.
 _FLOOR = {
@@ -35,9 +35,18 @@ _FLOOR = {
 _SINGLE = frozenset({*(kind for kind, chance in _FLOOR.items() if chance == 100), "PaperTowelRoll", "TeddyBear"})
 _HOLDER = {"Towel": "TowelHolder", "HandTowel": "HandTowelHolder"}
 #: Where objects may lie that no receptacle is said to hold; the agent can take them but not put them back.
-_LIES = {"PaperTowelRoll": {"CounterTop", "DiningTable", "GarbageCan", "Shelf"}, "TeddyBear": {"Bed"}}
+_LIES = {
+    "CreditCard": {"TVStand"},
+    "KeyChain": {"TVStand"},
+    "PaperTowelRoll": {"CounterTop", "DiningTable", "GarbageCan", "Shelf"},
+    "RemoteControl": {"TVStand"},
+    "Statue": {"TVStand"},
+    "TeddyBear": {"Bed"},
+    "Vase": {"TVStand"},
+    "Watch": {"TVStand"},
+}
 #: Weights of 1, 2 and 3 objects of a type.
-_REPEATS = {"Kitchen": (39, 34, 27), "LivingRoom": (46, 28, 26), "Bedroom": (49, 29, 22), "Bathroom": (54, 28, 18)}
+_REPEATS = {"Kitchen": (36, 35, 29), "LivingRoom": (34, 33, 33), "Bedroom": (40, 32, 28), "Bathroom": (32, 36, 32)}
 _WANTED_REPEATS = (40, 28, 20, 12)  # of the task's object: 1 to 4
 _TWO_REPEATS = (50, 35, 15)  # of an object of which two are wanted: 2 to 4
 
@@ -127,7 +136,11 @@ class _Placer:
         ]
         if not wished and (not open_to or self.dice.chance(_FLOOR.get(kind, 2))):
             x, z = self.dice.pick(self.scene.points)
-            position = (25 * x + self.dice.between(-30, 30), self.dice.between(1, 12), 25 * z + self.dice.between(-30, 30))
+            position = (
+                25 * x + self.dice.between(-30, 30),
+                self.dice.between(1, 12),
+                25 * z + self.dice.between(-30, 30),
+            )
             self.floor.append(self._free(kind, position))
             return
         if not open_to:
@@ -144,7 +157,7 @@ class _Placer:
     def _second(self, kind: str, first: Receptacle) -> Receptacle | None:
         """The simulator counts a pan that overlaps two burners, or a mug in the coffee machine on a counter, as being
         in both receptacles; so do the release's games."""
-        if first.type == "StoveBurner" and kind in ("Pan", "Pot") and self.dice.chance(60):
+        if first.type == "StoveBurner" and kind in ("Pan", "Pot") and self.dice.chance(90):
             others = [r for r in self.scene.receptacles if r.type == "StoveBurner" and self.load[r.id] == 0]
         elif first.type == "CoffeeMachine" and self.dice.chance(80):
             others = [r for r in self.scene.receptacles if r.type in ("CounterTop", "DiningTable")]

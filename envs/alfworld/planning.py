@@ -14,6 +14,7 @@ from itertools import permutations
 
 import attrs
 
+from handoff.envs.alfworld.names import demangle
 from handoff.errors import DataError
 
 _FACT = re.compile(r"\(([A-Za-z]+) ([^()?]+)\)")
@@ -42,27 +43,15 @@ class Facts:
         table: dict[str, list[tuple[str, ...]]] = {}
         for predicate, arguments in _FACT.findall(init):
             table.setdefault(predicate, []).append(tuple(arguments.split()))
-        return cls(table, command_names(_ENTITY.findall(objects)))
+        entities = _ENTITY.findall(objects)
+        names = demangle(entity.lower() for entity in entities)  # textworld has all ids in lower case
+        return cls(table, {entity: names[entity.lower()] for entity in entities})
 
     def of_one(self, predicate: str) -> frozenset[str]:
         return frozenset(arguments[0] for arguments in self.table.get(predicate, ()))
 
     def mapping(self, predicate: str) -> dict[str, str]:
         return {arguments[0]: arguments[1] for arguments in self.table.get(predicate, ())}
-
-
-def command_names(identities: Sequence[str]) -> dict[str, str]:
-    """Names that ``AlfredDemangler(shuffle=False)`` gives: type and number, the ids of a type numbered from the last
-    in sort order."""
-    kinds: dict[str, list[str]] = {}
-    for identity in sorted({identity.lower() for identity in identities}):
-        kind, bar, _ = identity.partition("_bar_")
-        if bar:
-            kinds.setdefault(kind + "basin" if "basin" in identity else kind, []).append(identity)
-    numbered = {
-        identity: f"{kind} {len(members) - index}" for kind, members in kinds.items() for index, identity in enumerate(members)
-    }
-    return {identity: numbered[identity.lower()] for identity in identities if identity.lower() in numbered}
 
 
 @attrs.define

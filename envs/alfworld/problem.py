@@ -43,7 +43,7 @@ def mangle(identity: str) -> str:
 
 
 def location_id(location: Location) -> str:
-    return mangle("loc|%d|%d|%d|%d" % location)
+    return mangle("|".join(["loc", *map(str, location)]))
 
 
 def write(name: str, scene: Scene, placement: Placement, goal: Goal, start: Location) -> str:

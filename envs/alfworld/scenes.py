@@ -259,8 +259,8 @@ class _Builder:
 
 #: Height in cm of the surface of receptacles whose position is that of their foot.
 _SURFACE = {
-    "ArmChair": 45, "Bed": 55, "Cart": 60, "CoffeeTable": 45, "Desk": 75, "DiningTable": 75, "Dresser": 85, "Fridge": 70,
-    "Ottoman": 40, "SideTable": 60, "Sofa": 45, "TVStand": 60, "Toilet": 100,
+    "ArmChair": 45, "Bed": 55, "Cart": 60, "CoffeeTable": 45, "Desk": 75, "DiningTable": 75, "Dresser": 85,
+    "Fridge": 70, "Ottoman": 40, "SideTable": 60, "Sofa": 45, "TVStand": 60, "Toilet": 100,
 }  # fmt: skip
 #: How far objects lie from the middle of a receptacle, cm; 12 if not named.
 _REACH = {"Bed": 60, "CounterTop": 60, "CoffeeTable": 35, "Desk": 45, "DiningTable": 60, "Dresser": 45, "Sofa": 50}

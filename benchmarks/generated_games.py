@@ -1,0 +1,189 @@
+"""Are the built-in games like the release's?  The same figures of both, side by side, by room type.
+
+    python benchmarks/generated_games.py --data DIR [--quick]
+
+DIR holds the release's games (``json_2.1.1``).  Structure is counted in all games of both sides; admissible commands
+(native engine, at reset and after each command of the stored plan) and SAS operators on a sample of each side that is
+the same in size for every task type.  The last line is one JSON object; ``structure`` and ``dynamics`` map room type
+and figure to [release, built-in] means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from handoff.envs.alfworld.builtin import BuiltinSource
+from handoff.envs.alfworld.games import TASK_TYPES, FolderSource, Game, GameSource
+from handoff.envs.alfworld.native import NativeEngine, host_unharmed
+from handoff.envs.alfworld.planning import Facts
+from handoff.envs.alfworld.scenes import room_of
+from handoff.errors import UsageError
+from handoff.records import Task
+
+SIDES = ("release", "built-in")
+Figures = Mapping[str, float]
+
+
+def structure(game: Game) -> tuple[Figures, Mapping[str, list[int]]]:
+    """Figures of one game, and how many objects each receptacle holds, by receptacle type."""
+    facts = Facts.of(game.problem)
+    table = facts.table
+    inside: dict[str, list[str]] = defaultdict(list)
+    for thing, receptacle in table.get("inReceptacle", ()):
+        inside[thing].append(receptacle)
+    pickupable = facts.of_one("pickupable")
+    held = Counter(receptacle for holders in inside.values() for receptacle in holders)
+    contents: dict[str, list[int]] = defaultdict(list)
+    for receptacle, kind in facts.mapping("receptacleType").items():
+        contents[kind.removesuffix("Type")].append(held[receptacle])
+    kinds = facts.mapping("objectType")
+    figures = {
+        "receptacles": len(facts.mapping("receptacleType")),
+        "places to stand at one": len(set(facts.mapping("receptacleAtLocation").values())),
+        "receptacles that open": len(facts.of_one("openable")),
+        "objects": len(re.findall(r"_bar_\S+ - object", game.problem)),
+        "objects to pick up": len(pickupable),
+        "  of them out of reach": sum(thing not in inside for thing in pickupable),
+        "  of them in two receptacles": sum(len(inside[thing]) > 1 for thing in pickupable),
+        "types to pick up": len({kinds[thing] for thing in pickupable}),
+        "objects in movable ones": len(table.get("inReceptacleObject", ())),
+        "plan length": len(game.walkthrough or ()),
+        "plan opens something": sum(c.startswith("open ") for c in game.walkthrough or ()),
+    }
+    return figures, contents
+
+
+def dynamics(game: Game, engine: NativeEngine) -> Figures:
+    import fast_downward
+
+    record = engine.reset(game)
+    at_reset = len(record.admissible)
+    along = []
+    for command in game.walkthrough or ():
+        record = engine.step(command)
+        along.append(len(record.admissible))
+    with host_unharmed():
+        _, sas = fast_downward.pddl2sas(game.domain, game.problem, verbose=False, optimize=False)
+    return {
+        "admissible at reset": at_reset,
+        "admissible along the plan": statistics.mean(along),
+        "SAS operators": len(re.findall(r"^begin_operator$", sas, re.MULTILINE)),
+    }
+
+
+def all_tasks(source: GameSource) -> list[Task]:
+    tasks: list[Task] = []
+    for split in ("train", "valid_seen", "valid_unseen"):
+        try:
+            tasks.extend(source.tasks(split))
+        except UsageError:
+            continue  # a data folder need not have every split
+    return tasks
+
+
+def room(task: Task) -> str:
+    return room_of(scene(task))
+
+
+def scene(task: Task) -> int:
+    return int(task.name.partition("/")[0].rpartition("-")[2])
+
+
+def sample(tasks: Iterable[Task], per_type: int) -> list[Task]:
+    tasks = list(tasks)
+    chosen = []
+    for kind in TASK_TYPES:
+        fit = sorted((task for task in tasks if task.type == kind), key=lambda task: task.id)
+        chosen += random.Random(0).sample(fit, min(per_type, len(fit)))
+    return chosen
+
+
+def means(rows: Mapping[str, list[Figures]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {figure: statistics.mean(row[figure] for row in found) for figure in found[0]}
+        for name, found in sorted(rows.items())
+        if found
+    }
+
+
+def show(title: str, sides: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, list[float]]]:
+    """Print one table; the same numbers for the JSON line."""
+    print(f"\n{title:<34}" + "".join(f"{name:>19}" for name in sides[SIDES[0]]))
+    print(" " * 34 + f"{'release  built-in':>19}" * len(sides[SIDES[0]]))
+    figures = dict.fromkeys(f for side in sides.values() for found in side.values() for f in found)
+    data: dict[str, dict[str, list[float]]] = {}
+    for figure in figures:
+        line = f"{figure:<34}"
+        for name in sides[SIDES[0]]:
+            pair = [sides[side].get(name, {}).get(figure) for side in SIDES]
+            line += "".join(f"{'-' if v is None else f'{v:.2f}':>{w}}" for v, w in zip(pair, (9, 10), strict=True))
+            data.setdefault(name, {})[figure.strip()] = [None if v is None else round(v, 3) for v in pair]
+        print(line)
+    return data
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", required=True, type=Path, help="folder with the release's games")
+    parser.add_argument("--quick", action="store_true", help="a smaller sample for the figures of the dynamics")
+    parser.add_argument("--no-dynamics", action="store_true", help="count structure only")
+    options = parser.parse_args()
+    sources: dict[str, GameSource] = {"release": FolderSource(options.data), "built-in": BuiltinSource()}
+
+    engine = None if options.no_dynamics else NativeEngine()
+    by_room: dict[str, dict[str, dict[str, float]]] = {}
+    contents: dict[str, dict[str, dict[str, float]]] = {}
+    moves: dict[str, dict[str, dict[str, float]]] = {}
+    variety: dict[str, dict[str, dict[str, float]]] = {}
+    games = {}
+    for side, source in sources.items():
+        tasks = all_tasks(source)
+        games[side] = len(tasks)
+        rows: dict[str, list[Figures]] = defaultdict(list)
+        load: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for task in tasks:
+            figures, held = structure(source.load(task))
+            rows[room(task)].append(figures)
+            for kind, numbers in held.items():
+                load[room(task)][kind] += numbers
+        by_room[side] = means(rows)
+        contents[side] = {
+            name: {kind: statistics.mean(numbers) for kind, numbers in sorted(found.items())}
+            for name, found in sorted(load.items())
+        }
+        per_type: dict[str, dict[str, float]] = {}
+        for kind in TASK_TYPES:
+            words = [task.name.partition("/")[0].split("-") for task in sample(tasks, 24) if task.type == kind]
+            per_type[kind.removeprefix("pick_").partition("_then")[0]] = {
+                "games in the sample": len(words),
+                "objects": len({w[1] for w in words}),
+                "targets": len({w[3] for w in words}),
+                "object and target pairs": len({(w[1], w[3]) for w in words}),
+                "scenes": len({w[4] for w in words}),
+            }
+        variety[side] = per_type
+        if engine is not None:
+            rows = defaultdict(list)
+            for task in sample(tasks, 2 if options.quick else 10):
+                rows[room(task)].append(dynamics(source.load(task), engine))
+            moves[side] = means(rows)
+    print(f"games: {games['release']} of the release, {games['built-in']} built-in; means by room type")
+    result = {"games": games, "structure": show("structure", by_room)}
+    result["contents"] = show("objects per receptacle", contents)
+    result["variety"] = show("variety in 24 games of a type", variety)
+    result["dynamics"] = show("dynamics (sample)", moves) if moves else None
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
