@@ -1,0 +1,113 @@
+"""The plug-in example: installed from its own folder, and run through the whole toolkit as its documents say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "examples" / "adapter"
+
+
+def builds_wheels():
+    """Whether setuptools can build a wheel here: since 70.1 by itself, before that with the package ``wheel``."""
+    try:
+        version = metadata.version("setuptools")
+    except metadata.PackageNotFoundError:
+        return False
+    return tuple(map(int, version.split(".")[:2])) >= (70, 1) or importlib.util.find_spec("wheel") is not None
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory):
+    """Environment variables under which the plug-in is installed, in a folder of its own."""
+    if importlib.util.find_spec("pip") is None or not builds_wheels():
+        pytest.skip("installing the example without a network needs pip and setuptools>=70.1 here")
+    folder = tmp_path_factory.mktemp("plugin")
+    source, target = folder / "source", folder / "site"
+    shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    command = ["install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--target", str(target)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *command, str(source)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert (target / "handoff_jugs" / "__init__.py").is_file()
+    return {**os.environ, "PYTHONPATH": f"{target}{os.pathsep}{ROOT}", "COLUMNS": "120"}
+
+
+def handoff(arguments, plugin, cwd, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, env=plugin, cwd=cwd
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_installed_plugin_is_listed_with_its_abilities(plugin, tmp_path):
+    listed = json.loads(handoff(["envs", "--json"], plugin, tmp_path))["environments"]
+    entry = next(entry for entry in listed if entry["name"] == "jugs")
+    assert entry["broken"] is None
+    assert entry["distribution"] == "handoff-jugs 1.0"
+    assert entry["abilities"] == ["snapshots", "planner"]
+
+
+def test_the_installed_plugin_conforms(plugin, tmp_path):
+    report = json.loads(handoff(["check", "jugs", "--json"], plugin, tmp_path))
+    assert report["conforms"]
+    assert report["failed"] == 0
+    assert {r["check"] for r in report["results"] if r["status"] == "skipped"} == {"outcomes", "reference"}
+
+
+def test_a_study_of_the_plugin_is_run_audited_and_reported(plugin, tmp_path):
+    policies = ["-p", "sure=expert", "-p", "lost=random"]
+    size = ["--tasks", "12", "--slots", "2", "--out", "run", "--workers", "1"]
+    told = json.loads(handoff(["run", "jugs", *policies, "--cross", "lost,sure", *size, "--json"], plugin, tmp_path))
+    assert told
+    # The expert always arrives and always finishes, and the audit finds nothing.
+    cells = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    sure = [c["body"] for c in cells if c["key"][0] == "endpoint" and c["key"][3:] == ["sure", "sure"]]
+    assert len(sure) == 24
+    assert all(row["arrived"] and row["won"] for row in sure)
+    assert "every check passed" in handoff(["audit", "run", "--workers", "1"], plugin, tmp_path)
+    assert "sure" in handoff(["report", "run"], plugin, tmp_path)
+
+
+def test_the_plugins_own_tests_pass_from_its_own_folder(plugin, tmp_path):
+    shutil.copytree(EXAMPLE / "tests", tmp_path / "tests")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        capture_output=True,
+        text=True,
+        env=plugin,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+
+
+def commands(document):
+    """The `handoff` commands in a document's plain code blocks."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+    lines = [line for language, block in blocks if not language for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("handoff ")]
+
+
+@pytest.mark.parametrize("document", [ROOT / "docs" / "adapters.md", EXAMPLE / "README.md"], ids=lambda path: path.name)
+def test_every_command_in_the_documents_works_in_the_order_given(document, plugin, tmp_path):
+    listed = commands(document)
+    assert len(listed) >= 3
+    for arguments in listed:
+        assert handoff(arguments, plugin, tmp_path)
