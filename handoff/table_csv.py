@@ -109,6 +109,8 @@ def _row(where: str, line: int, text: dict[str, str]) -> _Row:
     for name in REQUIRED[:5]:
         if not text[name]:
             raise DataError(f"{where}: {name} is empty")
+        if not text[name].isprintable():
+            raise DataError(f"{where}: {name} is {text[name]!r:.40}, which has control characters")
     arrived, won = _bit(where, "arrived", text["arrived"]), _bit(where, "won", text["won"])
     if won and not arrived:
         raise DataError(f"{where}: won is 1 where arrived is 0; a reacher that never arrives has no endpoint to win")
