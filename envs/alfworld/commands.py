@@ -65,18 +65,20 @@ def generate(
     from handoff.errors import UsageError
 
     splits = splits or ("train",)
-    shared = {"workers": workers or default_workers(), "verify": not no_verify, "progress": _progress(quiet)}
+    workers, verify, progress = workers or default_workers(), not no_verify, _progress(quiet)
     if compact:
         command = " ".join(
             ["handoff games generate --compact", *(f"--split {s}" for s in splits), f"-n {count} --seed {seed}"]
             + (["--no-verify"] if no_verify else [])
             + [f"--out {out}"]
         )
-        making.generate_compact(splits, count, seed, out, command=command, **shared)
+        making.generate_compact(
+            splits, count, seed, out, command=command, workers=workers, verify=verify, progress=progress
+        )
     elif len(splits) > 1:
         raise UsageError("give one --split a folder (several only with --compact)")
     else:
-        making.generate(splits[0], count, seed, out, **shared)
+        making.generate(splits[0], count, seed, out, workers=workers, verify=verify, progress=progress)
     click.echo(f"{count * len(splits)} games in {out}")
 
 
