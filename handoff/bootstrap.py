@@ -9,7 +9,9 @@ Two kinds of interval are offered.
     n_h - 1 of n_h tasks are drawn (:func:`handoff.resampling.rescaled`), and the percentiles are those that Student's
     t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.intervals.widened`).  A rate, which ends at 0
     and 1 and shows no variance near them, has Wilson's score interval on as many trials as its variance is worth
-    (:func:`handoff.intervals.score`).
+    (:func:`handoff.intervals.score`).  Where there are fewer than ten tasks more than strata, as in one task type,
+    draws take so few values that their percentiles cannot reach far enough, and the interval is the point plus and
+    minus t jackknife standard errors.
 
 ``docs/statistics.md`` has the simulated coverage of both.  Under both, a draw in which an estimand has an empty
 denominator is excluded from that estimand and counted, and more than 1% of such draws refuse the interval.
@@ -25,7 +27,7 @@ import attrs
 import numpy as np
 
 from handoff.errors import UsageError
-from handoff.estimands import RATES, Argument, Estimand, estimand, standard
+from handoff.estimands import LIMITS, RATES, Argument, Estimand, estimand, standard
 from handoff.evaluation import Evaluation
 from handoff.intervals import effective_trials, percentiles, score, student, widened
 from handoff.jackknife import Spread, spread
@@ -38,6 +40,8 @@ DEFAULT = "rescaled"
 DRAWS = 100_000
 #: More draws than this share without a denominator refuse an interval.
 EXCLUDED_LIMIT = 0.01
+#: With fewer tasks more than strata, percentiles give way to t times the standard error.
+FEW = 10
 #: Draws nearer than this are the same value: all numbers here are ratios of small whole numbers.
 SAME = 1e-12
 #: Values kept at a time; estimands beyond them are drawn for again, from the same draws.
@@ -214,6 +218,11 @@ def _judge_one(
         return without("refused: every draw gives the same value, so an interval would have no width")
     if not freedom > 0:
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
+    if _design_freedom(evaluation, plan, asked) < FEW:
+        half = student(level, freedom) * math.sqrt(float(uncertainty.variance_E[e]))
+        limit = math.inf if asked.name == "mean_actions" else LIMITS.get(asked.name, 1.0)
+        low, high = max(point - half, -limit), min(point + half, limit)
+        return Estimate(asked, point, low, high, ratios, None, None, "student", excluded, tuple(notes))
     low, high = percentiles(kept_B, *widened(level, freedom))
     return Estimate(asked, point, low, high, ratios, None, None, "rescaled", excluded, tuple(notes))
 

@@ -32,6 +32,8 @@ FORMULAS: dict[str, Formula] = {}
 RATES = frozenset(
     {"reach", "solve", "endpoint", "reach_within", "completion", "bridge", "finish", "won_only"},
 )
+#: The largest size that other estimands can have, 1 where none is named here (mean actions have none).
+LIMITS = {"interaction": 2.0, "survivor_interaction": 2.0, "survivor_minus_interaction": 4.0, "state_term": 2.0}
 
 
 @attrs.frozen
