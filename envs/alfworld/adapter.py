@@ -16,7 +16,7 @@ from handoff.environment import Environment
 from handoff.envs.alfworld.dynamics import Dynamics
 from handoff.envs.alfworld.games import SPLITS, Game, find_source, mask_sentence
 from handoff.envs.alfworld.native import NativeEngine
-from handoff.errors import EnvironmentFault, UsageError
+from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
 _MEMORY = 16  # games kept per process: a compiled game is some MB
@@ -48,7 +48,10 @@ class AlfworldEnvironment(Environment):
         self._engine = self._engine or NativeEngine()
         self._task = task.name
         self._state = self._dynamics.initial
-        return self._checked(self._engine.reset(game))
+        try:
+            return self._checked(self._engine.reset(game))
+        except DataError as error:
+            raise DataError(f"game {task.name} ({task.source}): {error}") from error
 
     def step(self, action: str) -> Record:
         if self._engine is None or self._dynamics is None:
@@ -79,7 +82,11 @@ class AlfworldEnvironment(Environment):
     def _game(self, task: Task) -> tuple[Game, Dynamics]:
         if task.id not in self._games:
             game = self._source.load(task)
-            self._games[task.id] = (game, Dynamics.compile(game.domain, game.grammar, game.problem))
+            try:
+                compiled = Dynamics.compile(game.domain, game.grammar, game.problem)
+            except DataError as error:
+                raise DataError(f"game {task.name} ({task.source}) cannot be compiled: {error}") from error
+            self._games[task.id] = (game, compiled)
             while len(self._games) > _MEMORY:
                 self._games.popitem(last=False)
         self._games.move_to_end(task.id)
