@@ -1,27 +1,22 @@
-"""A translated game as a machine over bits.
+"""A game as a machine over bits: what the compiled engine keeps of it.
 
-Every fact that some operator can change is one bit of a Python integer; facts that never change are worked into the
-conditions, derived facts are expanded to what they follow from.  The bits of the agent's location come first (found
-as the group of facts of one predicate of which exactly one always holds, which is proved operator by operator), so that
-operators are found by location.
+Every fact that some operator can change is one bit of a Python integer.  The bits of the agent's location come first,
+so that operators are found by location.  :mod:`~handoff.envs.alfworld.build` makes the machine from a game's texts;
+here it is plain data that can be written as JSON and read back.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from handoff.envs.alfworld.grammar import Each, Grammar, Predicate, Symbol, Text, Value
-from handoff.envs.alfworld.names import demangle
-from handoff.envs.alfworld.queries import Hierarchy, Typed, matches
-from handoff.envs.alfworld.sas import Effect, Literal, Problem
-from handoff.errors import DataError
+import attrs
+
+from handoff.envs.alfworld.queries import Hierarchy
+from handoff.envs.alfworld.sas import Fact
 
 #: A condition: the bits that must be set and those that must not be.
 Condition = tuple[int, int]
-
-_MOST_CASES = 100_000
 
 
 class Op:
@@ -75,327 +70,133 @@ class Op:
         return bits
 
 
+@attrs.frozen(eq=False)
 class BitTask:
-    """The machine: ``initial`` state, ``ops`` in the native engine's order, ``goal`` as a disjunction of conditions.
+    """The machine.  Bit ``1 << i`` of a state says whether ``facts[i]`` holds.
 
-    ``bit[v]`` is the mask of variable ``v`` (0: never changes, or derived); ``places`` are the location bits, one each,
-    in ascending order (empty: there is no such group), ``place_mask`` their union.
+    The first ``places`` bits are the agent's location, exactly one of which is always set (0: there is no such group).
+    ``ops`` stand in the native engine's order and no two of one command text apply together; ``goal`` is a disjunction
+    of conditions.  ``effects[index]`` are all effects of the operator of that index in the planner's order: fact,
+    whether it holds afterwards, and whether that is without condition.  ``given``, ``types`` of entities,
+    ``hierarchy``, ``names`` and ``parameters`` of actions are what texts are made from.
     """
 
-    def __init__(self, problem: Problem, grammar: Grammar) -> None:
-        self.problem = problem
-        self.hierarchy = Hierarchy(problem.types)
-        self.types = dict(problem.objects)
-        self.names = demangle(argument for fact in problem.given for argument in fact[1:])
-        changing = {effect.variable for operator in problem.operators for effect in operator.effects}
-        self._derived = {v for v, layer in enumerate(problem.layers) if layer >= 0}
-        if changing & self._derived:
-            raise DataError("an operator of the game changes a derived fact, which is not supported")
-        self._rules: dict[int, list[tuple[Literal, ...]]] = defaultdict(list)
-        for axiom in problem.axioms:
-            if axiom.value == problem.initial[axiom.variable]:
-                raise DataError("an axiom of the game derives a fact's default value, which is not supported")
-            self._rules[axiom.variable].append(axiom.conditions)
-        self._cases_memo: dict[Literal, list[frozenset[Literal]]] = {}
-        place = _location_group(problem, changing)
-        self.places = tuple(1 << i for i in range(len(place)))
-        self.place_mask = (1 << len(place)) - 1
-        asked = {v for operator in problem.operators for v, _ in operator.pre}
-        for operator in problem.operators:
-            for effect in operator.effects:
-                asked.update(v for v, _ in effect.conditions)
-        order = [v for v in sorted(changing) if v in place]
-        order += [v for v in sorted(changing) if v not in place and v in asked]
-        order += [v for v in sorted(changing) if v not in place and v not in asked]
-        self.bit = [0] * len(problem.facts)
-        for position, variable in enumerate(order):
-            self.bit[variable] = 1 << position
-        self.variables = order
-        self.initial = sum(self.bit[v] for v in order if problem.initial[v])
-        self.goal = tuple(self._minimal(self.conditions(problem.goal)))
-        self.ops = tuple(exclusive(self._operators(grammar), self))
+    facts: tuple[Fact, ...]
+    places: int
+    initial: int
+    goal: tuple[Condition, ...]
+    ops: tuple[Op, ...]
+    effects: Mapping[int, tuple[tuple[int, bool, bool], ...]]
+    given: tuple[Fact, ...]
+    types: Mapping[str, str]
+    hierarchy: Hierarchy
+    names: Mapping[str, str]
+    parameters: Mapping[str, tuple[tuple[str, str], ...]]
 
-    def conditions(self, literals: Iterable[Literal]) -> list[Condition]:
-        """The conjunction of ``literals`` as a disjunction of conditions over bits (empty: never true)."""
-        found = []
-        for case in self._conjunction(literals):
-            pos = neg = 0
-            for variable, value in case:
-                if value:
-                    pos |= self.bit[variable]
-                else:
-                    neg |= self.bit[variable]
-            if pos & neg or (pos & self.place_mask).bit_count() > 1:
-                continue
-            elsewhere = neg & self.place_mask
-            neg &= ~elsewhere
-            if not elsewhere or pos & self.place_mask:
-                found.append((pos, neg))
-            else:
-                found += [(pos | place, neg) for place in self.places if not place & elsewhere]
-        return list(dict.fromkeys(found))
+    @property
+    def place_mask(self) -> int:
+        """The bits of the location."""
+        return (1 << self.places) - 1
 
-    def _conjunction(self, literals: Iterable[Literal]) -> list[frozenset[Literal]]:
-        cases: list[frozenset[Literal]] = [frozenset()]
-        for literal in literals:
-            cases = [case | more for case, more in product(cases, self._cases(literal))]
-            if len(cases) > _MOST_CASES:
-                raise DataError(f"a condition of the game has more than {_MOST_CASES} cases, which is not supported")
-        return cases
+    def place_bits(self) -> tuple[int, ...]:
+        """One mask per location; a single zero if there are none."""
+        return tuple(1 << i for i in range(self.places)) or (0,)
 
-    def _cases(self, literal: Literal) -> list[frozenset[Literal]]:
-        """A literal as a disjunction of conjunctions over facts that operators change."""
-        if literal not in self._cases_memo:
-            variable, value = literal
-            if variable not in self._derived:
-                if self.bit[variable]:
-                    result = [frozenset((literal,))]
-                else:
-                    result = [frozenset()] if self.problem.initial[variable] == value else []
-            else:
-                by_rules = [case for body in self._rules[variable] for case in self._conjunction(body)]
-                if value != self.problem.initial[variable]:
-                    result = by_rules
-                else:  # the default: every rule fails
-                    result = [frozenset()]
-                    for case in by_rules:
-                        flipped = [frozenset(((v, not x),)) for v, x in case]
-                        result = [one | two for one, two in product(result, flipped)]
-                        if len(result) > _MOST_CASES:
-                            raise DataError("a derived condition of the game has too many cases")
-            self._cases_memo[literal] = list(dict.fromkeys(result))
-        return self._cases_memo[literal]
-
-    @staticmethod
-    def _minimal(conditions: list[Condition]) -> list[Condition]:
-        if len(conditions) > 2000:  # quadratic below, and only saves time later
-            return conditions
-        return [
-            (pos, neg)
-            for pos, neg in conditions
-            if not any(p | pos == pos and n | neg == neg and (p, n) != (pos, neg) for p, n in conditions)
-        ]
-
-    def _operators(self, grammar: Grammar) -> list[Op]:
-        parameters = dict(self.problem.parameters)
-        facts = self._static_facts()
-        # The planner keeps its operators in a tree by precondition; applicable ones come out in this order.
-        rank = sorted(
-            range(len(self.problem.operators)),
-            key=lambda i: (sorted((v, 0 if x else 1) for v, x in self.problem.operators[i].pre), i),
-        )
-        found: list[Op] = []
-        seen: set[tuple[str, int, int]] = set()
-        for place, index in enumerate(rank):
-            operator = self.problem.operators[index]
-            text = self._command(operator.name, grammar, parameters, facts)
-            steps, plain = self._effects(operator.effects)
-            for pos, neg in self.conditions(operator.pre):
-                if (operator.name, pos, neg) in seen:  # textworld shows one operator of a name
-                    continue
-                seen.add((operator.name, pos, neg))
-                op = Op(place, index, operator.name, text, pos, neg)
-                op.add, op.dele = plain
-                op.steps = steps
-                found.append(op)
-        return found
-
-    def _effects(self, effects: Sequence[Effect]) -> tuple[tuple[tuple[int, int, int, int], ...], tuple[int, int]]:
-        if all(not effect.conditions for effect in effects):
-            add = dele = 0
-            for effect in effects:
-                bit = self.bit[effect.variable]
-                add, dele = (add | bit, dele & ~bit) if effect.value else (add & ~bit, dele | bit)
-            return (), (add, dele)
-        steps = []
-        for effect in effects:
-            bit = self.bit[effect.variable]
-            change = (bit, 0) if effect.value else (0, bit)
-            steps += [(pos, neg, *change) for pos, neg in self.conditions(effect.conditions)]
-        return tuple(steps), (0, 0)
-
-    def _static_facts(self) -> Callable[[str, tuple[str, ...]], Sequence[tuple[Typed, ...]]]:
-        changing = {self.problem.facts[v][0] for v in self.variables}
-        table: dict[tuple[str, tuple[str, ...]], set[tuple[Typed, ...]]] = defaultdict(set)
-        for predicate, *arguments in self.problem.given:
-            typed = tuple((argument, self.types[argument]) for argument in arguments)
-            table[predicate, tuple(kind for _, kind in typed)].add(typed)
-        ordered = {signature: sorted(rows) for signature, rows in table.items()}
-
-        def facts(predicate: str, types: tuple[str, ...]) -> Sequence[tuple[Typed, ...]]:
-            if predicate.startswith("not_") or predicate in changing:
-                raise DataError(
-                    f"the game's grammar makes a command depend on {predicate!r}, which changes during play; "
-                    "the compiled engine does not know such commands"
-                )
-            return ordered.get((predicate, types), ())
-
-        return facts
-
-    def _command(
-        self,
-        name: str,
-        grammar: Grammar,
-        parameters: dict[str, tuple[tuple[str, str], ...]],
-        facts: Callable[[str, tuple[str, ...]], Sequence[tuple[Typed, ...]]],
-    ) -> str:
-        action, *arguments = name.split()
-        if action not in grammar.actions or action not in parameters:
-            raise DataError(f"the game's grammar has no text for the action {action!r}")
-        bound = {
-            (parameter.strip("?"), kind): (argument, kind)
-            for (parameter, kind), argument in zip(parameters[action], arguments, strict=False)
-        }
-        return "".join(self._template(grammar.actions[action].template, grammar, bound, facts, 0))
-
-    def _template(
-        self,
-        symbols: Sequence[Symbol],
-        grammar: Grammar,
-        bound: dict[Typed, Typed],
-        facts: Callable[[str, tuple[str, ...]], Sequence[tuple[Typed, ...]]],
-        depth: int,
-    ) -> list[str]:
-        parts: list[str] = []
-        for symbol in symbols:
-            if isinstance(symbol, Text):
-                parts.append(symbol.text)
-            elif isinstance(symbol, Value):
-                parts.append(value(symbol, {ph: entity for (ph, _), entity in bound.items()}, self.names))
-            elif isinstance(symbol, Each) and isinstance(symbol.body, Value):
-                found = [
-                    value(symbol.body, {ph: entity for (ph, _), entity in match.items()}, self.names)
-                    for match in matches(self._known(symbol.query), bound, facts, self.hierarchy)
+    def to_json(self) -> dict[str, Any]:
+        """JSON-safe form; masks are lists of bit positions, texts and names are kept once."""
+        words = _Words()
+        return {
+            "facts": [[words.of(word) for word in fact] for fact in self.facts],
+            "places": self.places,
+            "initial": positions(self.initial),
+            "goal": [[positions(pos), positions(neg)] for pos, neg in self.goal],
+            "ops": [
+                [
+                    op.rank,
+                    op.index,
+                    [words.of(word) for word in op.name.split()],
+                    words.of(op.text),
+                    *(positions(mask) for mask in (op.pos, op.neg, op.add, op.dele)),
+                    [[positions(mask) for mask in step] for step in op.steps],
                 ]
-                if symbol.listed and len(found) != 1:
-                    raise DataError("the game's grammar makes a command out of a list, which is not supported")
-                parts += found
-            else:
-                raise DataError("the game's grammar makes a command out of other rules, which is not supported")
-        return parts
+                for op in self.ops
+            ],
+            "effects": [
+                [index, [[v, int(holds), int(sure)] for v, holds, sure in listed]]
+                for index, listed in self.effects.items()
+            ],
+            "given": [[words.of(word) for word in fact] for fact in self.given],
+            "types": dict(self.types),
+            "hierarchy": [[name, list(supertypes)] for name, supertypes in self.hierarchy.declared],
+            "names": dict(self.names),
+            "parameters": {name: [list(pair) for pair in pairs] for name, pairs in self.parameters.items()},
+            "words": words.known(),
+        }
 
-    def _known(self, query: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
-        for predicate in query:
-            for _, kind in predicate.parameters:
-                if kind not in self.hierarchy:
-                    raise DataError(f"the game's grammar speaks of an unknown type {kind!r}")
-        return query
-
-
-def value(expression: Value, entities: dict[str, Typed], names: dict[str, str]) -> str:
-    """The text of an expression.  Raises :class:`~handoff.errors.DataError` for a variable that stands for nothing."""
-    parts = []
-    for term in expression.terms:
-        text = ""
-        for alternative in term:
-            if isinstance(alternative, str):
-                text = alternative
-            else:
-                variable, attribute = alternative
-                if variable not in entities or entities[variable][0] not in names:
-                    raise DataError(f"the game's grammar speaks of {variable!r}, which stands for nothing there")
-                identifier, kind = entities[variable]
-                text = {
-                    "name": names[identifier],
-                    "id": identifier,
-                    "type": kind,
-                    "definite": "the",
-                    "indefinite": "a",
-                }[attribute]
-            if text:
-                break
-        parts.append(text)
-    return "".join(parts)
-
-
-def exclusive(ops: list[Op], task: BitTask) -> list[Op]:
-    """``ops`` with conditions under which no two of one command text ever apply together.
-
-    Where two could, textworld takes the first, so the later ones get the first's failure as a further condition.
-    Mostly it is proved that they cannot: they contradict each other, or ask for two facts of a group of which at most
-    one ever holds (an object is in one place).
-    """
-    proofs = _AtMostOne(ops, task)
-    by_text: dict[str, list[Op]] = defaultdict(list)
-    for op in ops:
-        by_text[op.text].append(op)
-    result = []
-    for alternatives in by_text.values():
-        settled: dict[int, list[Op]] = defaultdict(list)
-        for op in alternatives:
-            place = op.pos & task.place_mask
-            rivals = settled[place] + (settled[0] if place else [r for p, rs in settled.items() if p for r in rs])
-            cases = [op]
-            for rival in rivals:
-                if not proofs.apart(rival, op):
-                    cases = [part for case in cases for part in _unless(case, rival)]
-            settled[place] += cases
-            result += cases
-    return sorted(result, key=lambda op: op.rank)
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> BitTask:
+        """The machine that :meth:`to_json` wrote."""
+        words = data["words"]
+        ops = []
+        for rank, index, name, text, pos, neg, add, dele, steps in data["ops"]:
+            op = Op(rank, index, " ".join([words[i] for i in name]), words[text], mask_of(pos), mask_of(neg))
+            op.add, op.dele = mask_of(add), mask_of(dele)
+            if steps:
+                op.steps = tuple([(mask_of(p), mask_of(n), mask_of(a), mask_of(d)) for p, n, a, d in steps])
+            ops.append(op)
+        return cls(
+            facts=tuple([tuple([words[i] for i in fact]) for fact in data["facts"]]),
+            places=data["places"],
+            initial=mask_of(data["initial"]),
+            goal=tuple([(mask_of(pos), mask_of(neg)) for pos, neg in data["goal"]]),
+            ops=tuple(ops),
+            effects={
+                index: tuple([(v, bool(holds), bool(sure)) for v, holds, sure in listed])
+                for index, listed in data["effects"]
+            },
+            given=tuple([tuple([words[i] for i in fact]) for fact in data["given"]]),
+            types=data["types"],
+            hierarchy=Hierarchy([(name, tuple(supertypes)) for name, supertypes in data["hierarchy"]]),
+            names=data["names"],
+            parameters={
+                name: tuple([(parameter, kind) for parameter, kind in pairs])
+                for name, pairs in data["parameters"].items()
+            },
+        )
 
 
-def _unless(op: Op, rival: Op) -> list[Op]:
-    """``op`` cut into disjoint cases in which ``rival`` does not apply."""
-    parts = []
-    pos, neg = op.pos, op.neg
-    for bits, wanted in ((rival.pos & ~op.pos, True), (rival.neg & ~op.neg, False)):
-        while bits:
-            bit = bits & -bits
-            bits ^= bit
-            part = Op(op.rank, op.index, op.name, op.text, pos, neg)
-            part.add, part.dele, part.steps = op.add, op.dele, op.steps
-            if wanted:
-                part.neg |= bit
-                pos |= bit
-            else:
-                part.pos |= bit
-                neg |= bit
-            if not part.pos & part.neg:
-                parts.append(part)
-    return parts
+class _Words:
+    """Strings by number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def of(self, word: str) -> int:
+        return self._numbers.setdefault(word, len(self._numbers))
+
+    def known(self) -> list[str]:
+        return list(self._numbers)
 
 
-class _AtMostOne:
-    """Proofs that two facts never hold together."""
+def positions(mask: int) -> list[int]:
+    """The positions of the set bits, ascending."""
+    return [bit.bit_length() - 1 for bit in each(mask)]
 
-    def __init__(self, ops: list[Op], task: BitTask) -> None:
-        self._task = task
-        self._fact = {task.bit[v]: task.problem.facts[v] for v in task.variables}
-        self._adders: dict[int, list[Op]] = defaultdict(list)
-        self._about: dict[tuple[str, str], int] = defaultdict(int)
-        for op in ops:
-            for bit in each(op.adds()):
-                self._adders[bit].append(op)
-        for bit, (predicate, *arguments) in self._fact.items():
-            for argument in arguments:
-                self._about[predicate, argument] |= bit
-        self._memo: dict[int, bool] = {}
 
-    def apart(self, one: Op, two: Op) -> bool:
-        if one.pos & two.neg or one.neg & two.pos:
-            return True
-        if (one.pos ^ two.pos) & self._task.place_mask and one.pos & self._task.place_mask:
-            return bool(two.pos & self._task.place_mask)
-        return any(self._never_both(a, b) for a in each(one.pos & ~two.pos) for b in each(two.pos & ~one.pos))
+def mask_of(bits: list[int]) -> int:
+    """The mask with these positions set."""
+    mask = 0
+    for bit in bits:
+        mask |= 1 << bit
+    return mask
 
-    def _never_both(self, a: int, b: int) -> bool:
-        (p, *first), (q, *second) = self._fact[a], self._fact[b]
-        for shared in sorted(set(first) & set(second)):
-            group = self._about[p, shared] | self._about[q, shared]
-            if group not in self._memo:
-                self._memo[group] = self._holds(group)
-            if self._memo[group]:
-                return True
-        return False
 
-    def _holds(self, group: int) -> bool:
-        if (self._task.initial & group).bit_count() > 1:
-            return False
-        for bit in each(group):
-            for op in self._adders[bit]:
-                if op.steps or op.add & group != bit or not op.pos & group & (op.dele | op.add):
-                    return False
-        return True
+def union(masks: Iterable[int]) -> int:
+    """All bits of all masks."""
+    result = 0
+    for mask in masks:
+        result |= mask
+    return result
 
 
 def each(bits: int) -> Iterator[int]:
@@ -404,35 +205,3 @@ def each(bits: int) -> Iterator[int]:
         bit = bits & -bits
         yield bit
         bits ^= bit
-
-
-def _location_group(problem: Problem, changing: set[int]) -> set[int]:
-    """The facts of one predicate of which exactly one always holds; among such predicates the one that most operators
-    ask for.  Empty if there is none."""
-    asked: dict[str, int] = defaultdict(int)
-    for operator in problem.operators:
-        for predicate in {problem.facts[v][0] for v, value in operator.pre if value and v in changing}:
-            asked[predicate] += 1
-    for predicate in sorted(asked, key=lambda p: (-asked[p], p)):
-        group = {v for v in changing if problem.facts[v][0] == predicate}
-        if asked[predicate] * 2 > len(problem.operators) and _exactly_one(problem, group):
-            return group
-    return set()
-
-
-def _exactly_one(problem: Problem, group: set[int]) -> bool:
-    """Whether exactly one fact of ``group`` holds at first and every operator keeps it so."""
-    if sum(problem.initial[v] for v in group) != 1:
-        return False
-    for operator in problem.operators:
-        effects = [effect for effect in operator.effects if effect.variable in group]
-        if not effects:
-            continue
-        after = {effect.variable: effect.value for effect in effects}
-        if any(effect.conditions for effect in effects) or len(after) != len(effects):
-            return False
-        removed = [v for v, value in after.items() if not value]
-        added = [v for v, value in after.items() if value]
-        if len(removed) != 1 or len(added) != 1 or (removed[0], True) not in operator.pre:
-            return False
-    return True

@@ -48,7 +48,7 @@ class Walks:
         everywhere = by_place.pop(0, [])
         self._places: dict[int, Place] = {}
         targets: dict[int, Counter[int]] = {}
-        for place in task.places or (0,):
+        for place in task.place_bits():
             idle, local, moves = [], [], Counter[int]()
             for op in by_place.get(place, []) + everywhere:
                 if not self._matters(op):

@@ -29,7 +29,7 @@ class PlannerLibrary:
         self._library.load_sas(sas_text(domain, problem).encode())
         self._text = {op.index: op.text for op in dynamics.task.ops}
         self._effects = (self._atom * _MOST_EFFECTS)()
-        self._operators = (self._operator * (len(dynamics.task.problem.operators) + 1))()
+        self._operators = (self._operator * (len(dynamics.task.effects) + 1))()
         self._atoms = (self._atom * self._library.get_state_size())()
 
     def state_id(self) -> int:

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from handoff.envs.alfworld import grammar as grammars
 from handoff.envs.alfworld import sas
-from handoff.envs.alfworld.bits import BitTask, Op
+from handoff.envs.alfworld.bits import BitTask, Op, union
+from handoff.envs.alfworld.build import build
 from handoff.envs.alfworld.counting import Walks
 from handoff.envs.alfworld.families import applicable, families
 from handoff.envs.alfworld.search import Search
@@ -29,16 +30,16 @@ class Dynamics:
         self._search = Search(task)
         self._walks: Walks | None = None
         self._place_mask = task.place_mask
-        by_place: dict[int, list[Op]] = {place: [] for place in task.places or (0,)}
+        by_place: dict[int, list[Op]] = {place: [] for place in task.place_bits()}
         everywhere = []
         for op in task.ops:
             place = op.pos & task.place_mask
-            if place or not task.places:
+            if place in by_place:
                 by_place[place].append(op)
             else:
                 everywhere.append(op)
         self._families = {place: families(ops + everywhere, place) for place, ops in by_place.items()}
-        self._masks = {place: _union(op.pos | op.neg for op in ops + everywhere) for place, ops in by_place.items()}
+        self._masks = {place: union(op.pos | op.neg for op in ops + everywhere) for place, ops in by_place.items()}
         self._menus: dict[int, tuple[tuple[str, ...], dict[str, Op]]] = {}
 
     @classmethod
@@ -48,7 +49,7 @@ class Dynamics:
         Raises :class:`~handoff.errors.DataError` if the planner does not accept them or the game uses something that
         the compiled engine does not know.
         """
-        return cls(BitTask(sas.translate(domain, problem), grammars.parse(grammar)))
+        return cls(build(sas.translate(domain, problem), grammars.parse(grammar)))
 
     def commands(self, state: int) -> tuple[str, ...]:
         """The admissible commands, sorted and without repeats, as the native engine shows them."""
@@ -121,13 +122,6 @@ class Dynamics:
                 self._menus.clear()
             self._menus[key] = menu
         return menu
-
-
-def _union(masks: object) -> int:
-    result = 0
-    for mask in masks:  # type: ignore[attr-defined]
-        result |= mask
-    return result
 
 
 @lru_cache(maxsize=32)

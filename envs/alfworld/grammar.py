@@ -197,3 +197,62 @@ def _atom(node: ast.expr, text: str) -> str | tuple[str, str]:
         f"the game's grammar has an expression that is not allowed: {type(node).__name__} in {text[:80]!r} "
         "(only names, their attributes, quoted text, + and `or` are)"
     )
+
+
+def to_json(grammar: Grammar) -> dict[str, Any]:
+    """JSON-safe form of a grammar."""
+    return {
+        "actions": {
+            name: [[_pack(s) for s in action.template], [_pack(s) for s in action.feedback]]
+            for name, action in grammar.actions.items()
+        },
+        "rules": {
+            name: [[_pack_query(p.condition), [_pack(s) for s in p.body]] for p in productions]
+            for name, productions in grammar.rules.items()
+        },
+    }
+
+
+def from_json(data: dict[str, Any]) -> Grammar:
+    """The grammar that :func:`to_json` wrote."""
+    return Grammar(
+        {
+            name: ActionText(tuple(map(_unpack, template)), tuple(map(_unpack, feedback)))
+            for name, (template, feedback) in data["actions"].items()
+        },
+        {
+            name: tuple([Production(_unpack_query(query), tuple(map(_unpack, body))) for query, body in productions])
+            for name, productions in data["rules"].items()
+        },
+    )
+
+
+def _pack(symbol: Symbol) -> Any:
+    if isinstance(symbol, Text):
+        return ["text", symbol.text]
+    if isinstance(symbol, Rule):
+        return ["rule", symbol.name]
+    if isinstance(symbol, Value):
+        return ["value", [[a if isinstance(a, str) else list(a) for a in term] for term in symbol.terms]]
+    return ["each", _pack(symbol.body), _pack_query(symbol.query), symbol.listed]
+
+
+def _pack_query(predicates: tuple[Predicate, ...]) -> list[Any]:
+    return [[p.name, [list(pair) for pair in p.parameters]] for p in predicates]
+
+
+def _unpack(data: list[Any]) -> Symbol:
+    kind, *rest = data
+    if kind == "text":
+        return Text(rest[0])
+    if kind == "rule":
+        return Rule(rest[0])
+    if kind == "value":
+        return Value(tuple([tuple([a if isinstance(a, str) else (a[0], a[1]) for a in term]) for term in rest[0]]))
+    body = _unpack(rest[0])
+    assert isinstance(body, (Rule, Value))
+    return Each(body, _unpack_query(rest[1]), rest[2])
+
+
+def _unpack_query(data: list[Any]) -> tuple[Predicate, ...]:
+    return tuple([Predicate(name, tuple([(ph, kind) for ph, kind in pairs])) for name, pairs in data])

@@ -14,14 +14,46 @@ from handoff.envs.alfworld.grammar import Predicate
 
 #: A placeholder or an entity: its name and its type.
 Typed = tuple[str, str]
-#: All facts of one signature (predicate, types of the arguments): argument tuples in sort order.
-Facts = Callable[[str, tuple[str, ...]], Sequence[tuple[Typed, ...]]]
+Row = tuple[Typed, ...]
+#: All facts of one signature (predicate, types of the arguments): argument tuples in sort order.  If a position and an
+#: entity are given, facts with another entity there may be left out.
+Facts = Callable[[str, tuple[str, ...], "tuple[int, Typed] | None"], Sequence[Row]]
+
+
+class Table:
+    """Facts by predicate and signature, and by any argument."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, tuple[str, ...]], list[Row]] = defaultdict(list)
+        self._sorted: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+        self._by_argument: dict[tuple[str, tuple[str, ...], int], dict[Typed, list[Row]]] = {}
+
+    def add(self, predicate: str, row: Row) -> None:
+        """One more fact; before any look-up of its signature."""
+        self._rows[predicate, tuple(kind for _, kind in row)].append(row)
+
+    def facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
+        """As :data:`Facts`."""
+        signature = (predicate, types)
+        if signature not in self._sorted:
+            self._sorted[signature] = sorted(set(self._rows.get(signature, ())))
+        rows = self._sorted[signature]
+        if known is None or not rows:
+            return rows
+        position, entity = known
+        index = self._by_argument.get((predicate, types, position))
+        if index is None:
+            index = self._by_argument[predicate, types, position] = defaultdict(list)
+            for row in rows:
+                index[row[position]].append(row)
+        return index.get(entity, ())
 
 
 class Hierarchy:
     """Which types a placeholder of some type also accepts."""
 
     def __init__(self, types: Sequence[tuple[str, Sequence[str]]]) -> None:
+        self.declared = tuple(types)
         self._children: dict[str, list[str]] = defaultdict(list)
         self._known: set[str] = set()
         for name, supertypes in types:
@@ -80,8 +112,9 @@ def matches(
             yield dict(mapping)
             return
         predicate = query[depth]
+        known = next(((i, mapping[ph]) for i, ph in enumerate(predicate.parameters) if ph in mapping), None)
         for types in hierarchy.signatures(tuple(kind for _, kind in predicate.parameters)):
-            for arguments in facts(predicate.name, types):
+            for arguments in facts(predicate.name, types, known):
                 for placeholder, entity in zip(predicate.parameters, arguments, strict=True):
                     existing = mapping.get(placeholder)
                     if existing is None:

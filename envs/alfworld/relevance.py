@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from handoff.envs.alfworld.bits import BitTask, Op, each
+from handoff.envs.alfworld.bits import BitTask, Op, each, union
 
 
 class Relevance:
@@ -35,7 +35,7 @@ class Relevance:
         for pos, neg in task.goal:
             self._goal_pos |= pos
             self._goal_neg |= neg
-        self.moves: dict[int, list[Op]] = {place: [] for place in task.places}
+        self.moves: dict[int, list[Op]] = {place: [] for place in task.place_bits()}
         local: list[Op] = []
         self._idle_mask = self._interesting()
         for op in task.ops:
@@ -49,11 +49,11 @@ class Relevance:
             for op in ops:
                 self.targets |= op.add & task.place_mask
         self.free = bool(self.targets) and all(
-            not (self.targets & ~place & ~_union(op.add for op in ops)) for place, ops in self.moves.items()
+            not (self.targets & ~place & ~union(op.add for op in ops)) for place, ops in self.moves.items()
         )
         if not self.free:
             local = list(task.ops)
-            self.moves = {place: [] for place in task.places}
+            self.moves = {place: [] for place in task.place_bits()}
             self.targets = 0
         self._ignored = task.place_mask if self.free else 0
         useless = self._useless(local)
@@ -145,7 +145,7 @@ class Relevance:
     def _hub_values(self, ops: list[Op]) -> list[tuple[int, set[Op], int]]:
         """Values of groups {no ``x``} + members, where ``x`` says that any member holds: (group's bits, operators that
         enter the value, bits outside the group that operators entering it or asking for it change)."""
-        asks = _union(op.asks() for op in ops)
+        asks = union(op.asks() for op in ops)
         leaving: dict[int, int] = defaultdict(int)
         entries: dict[int, list[Op]] = defaultdict(list)
         for op in ops:
@@ -170,7 +170,7 @@ class Relevance:
                     asking[member].append(op)
             for member in each(members & ~self._goal_pos):
                 enter = {op for op in asking[member] if op.add & member}
-                outside = _union(op.touches() for op in asking[member]) & ~group
+                outside = union(op.touches() for op in asking[member]) & ~group
                 found.append((group, enter, outside))
         return found
 
@@ -192,7 +192,7 @@ class Relevance:
 
     def _binary_values(self, ops: list[Op]) -> list[tuple[int, set[Op], int]]:
         """The same for the two values of a single fact."""
-        asks = _union(op.asks() for op in ops) | self._task.place_mask
+        asks = union(op.asks() for op in ops) | self._task.place_mask
         setting: dict[int, list[Op]] = defaultdict(list)
         clearing: dict[int, list[Op]] = defaultdict(list)
         wanting: dict[int, int] = defaultdict(int)
@@ -214,13 +214,6 @@ class Relevance:
                 (setting[bit], wanting[bit], self._goal_pos),
             ):
                 if enter and not bit & goal:
-                    outside = (asked | _union(op.touches() for op in enter)) & ~bit
+                    outside = (asked | union(op.touches() for op in enter)) & ~bit
                     found.append((bit, set(enter), outside))
         return found
-
-
-def _union(masks: object) -> int:
-    result = 0
-    for mask in masks:  # type: ignore[attr-defined]
-        result |= mask
-    return result

@@ -27,7 +27,7 @@ class Search:
         self._place_mask = task.place_mask
         self._goal_mask = self.relevance.goal_mask
         self._goal_moves = self.relevance.free and bool(self._goal_mask & task.place_mask)
-        self._targets = [place for place in task.places if place & self.relevance.targets]
+        self._targets = [place for place in task.place_bits() if place & self.relevance.targets]
         self._won: dict[int, bool] = {}
         self._hopeless: dict[int, bool] = {}
         self._local: dict[int, dict[int, bool]] = defaultdict(dict)
@@ -144,7 +144,7 @@ class Search:
                     by_place[op.pos & self._place_mask].append(op)
             everywhere = by_place.pop(0, [])
             self._at[actions] = {
-                place: families([*by_place.get(place, []), *everywhere], place) for place in self._task.places or (0,)
+                place: families([*by_place.get(place, []), *everywhere], place) for place in self._task.place_bits()
             }
         return self._at[actions]
 
