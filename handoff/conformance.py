@@ -239,11 +239,14 @@ def _host(before: _Host, after: _Host, printed: str, output_kept: bool) -> Resul
     told = {
         "argv": "sys.argv was changed",
         "folder": "the working folder was changed",
-        "variables": "environment variables were changed",
         "python_random": "Python's global random state was used",
         "numpy_random": "NumPy's global random state was used",
     }
     faults = [text for name, text in told.items() if getattr(before, name) != getattr(after, name)]
+    names = {*before.variables, *after.variables}
+    changed = sorted(name for name in names if before.variables.get(name) != after.variables.get(name))
+    if changed:
+        faults.append(f"environment variables were changed: {', '.join(changed)}")
     if not output_kept:
         faults.append("sys.stdout was replaced")
     if printed.strip():
