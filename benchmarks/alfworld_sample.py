@@ -6,11 +6,10 @@ import argparse
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from handoff.envs.alfworld.games import SPLITS, Game, GameSource, find_source
 from handoff.errors import UsageError
@@ -53,12 +52,8 @@ def sample(data: str | None, per_type: int, seed: int, splits: Sequence[str] = S
             yield task, source.load(task)
 
 
-def mixed_command(
-    rng: random.Random, commands: Sequence[str], plan: Callable[[], tuple[str, ...]], chance: float
-) -> str:
+def mixed_command(rng: random.Random, commands: Sequence[str], plan: Sequence[str], chance: float) -> str:
     """With probability ``chance`` the first command of the plan, else (or without a plan) a random one."""
-    if rng.random() < chance:
-        planned = plan()
-        if planned:
-            return planned[0]
+    if plan and rng.random() < chance:
+        return plan[0]
     return rng.choice(list(commands))

@@ -22,7 +22,8 @@ import random
 import statistics
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from alfworld_sample import mixed_command, parser, sample
 
@@ -32,6 +33,7 @@ from handoff.envs.alfworld.games import Game
 from handoff.records import Certificate
 
 DEPTH = 2
+T = TypeVar("T")
 
 
 def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> list[tuple[str, ...]]:
@@ -39,7 +41,7 @@ def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> list[tuple[str, 
     prefixes: list[tuple[str, ...]] = [()]
     state = dynamics.initial
     while len(prefixes) < steps:
-        command = mixed_command(rng, dynamics.commands(state), lambda: dynamics.plan(state), 0.5)
+        command = mixed_command(rng, dynamics.commands(state), dynamics.plan(state), 0.5)
         state = dynamics.apply(state, command)
         if dynamics.won(state):
             break
@@ -71,9 +73,10 @@ class Native:
         return time.perf_counter() - begin
 
 
-def timed(call: Any) -> tuple[float, Any]:
+def timed(call: Callable[..., T], *arguments: Any) -> tuple[float, T]:
+    """Seconds, and what the call returned."""
     begin = time.perf_counter()
-    result = call()
+    result = call(*arguments)
     return time.perf_counter() - begin, result
 
 
@@ -90,7 +93,7 @@ def main() -> int:
         rng = random.Random(number)
         prefixes = walk(Dynamics.compile(game.domain, game.grammar, game.problem), steps, rng)
         # A fresh one, so that planning the walk has not filled its tables.
-        compile_s, dynamics = timed(lambda game=game: Dynamics.compile(game.domain, game.grammar, game.problem))
+        compile_s, dynamics = timed(Dynamics.compile, game.domain, game.grammar, game.problem)
         library = PlannerLibrary(game.domain, game.problem, dynamics)
         state = dynamics.initial
         ours: list[float] = []
@@ -101,9 +104,9 @@ def main() -> int:
             if i:
                 state = dynamics.apply(state, prefix[-1])
                 library.apply_command(prefix[-1])
-            seconds, mine = timed(lambda state=state: dynamics.certify(state, DEPTH))
+            seconds, mine = timed(dynamics.certify, state, DEPTH)
             ours.append(seconds)
-            seconds, other = timed(lambda: library.certify(DEPTH))
+            seconds, other = timed(library.certify, DEPTH)
             theirs.append(seconds)
             found.append(mine)
             if mine != other:

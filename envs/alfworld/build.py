@@ -8,7 +8,7 @@ operator).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from handoff.envs.alfworld.bits import BitTask, Condition, Op, each
@@ -255,7 +255,7 @@ class _Builder:
         return query
 
 
-def value(expression: Value, entities: dict[str, Typed], names: dict[str, str]) -> str:
+def value(expression: Value, entities: Mapping[str, Typed], names: Mapping[str, str]) -> str:
     """The text of an expression.  Raises :class:`~handoff.errors.DataError` for a variable that stands for nothing."""
     parts = []
     for term in expression.terms:

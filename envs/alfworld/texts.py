@@ -237,7 +237,7 @@ class Texts:
     def _rule(
         self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
     ) -> list[str | Choice | Items]:
-        alternatives = []
+        alternatives: list[Alternative] = []
         for production in self._grammar.rules[name]:
             masks = [0]
             if production.condition:

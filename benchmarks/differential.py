@@ -1,0 +1,146 @@
+"""Both ALFWorld engines side by side: every record of the compiled engine against textworld's, whole.
+
+    python benchmarks/differential.py --data DIR [--quick] [--steps 50] [--workers 2] [--games N]
+
+Every game below DIR is walked for at least ``--steps`` steps with random, planned and adversarial commands: text that
+is not admissible, wrong case, extra spaces, nothing, very long text, a lamp used again, a receptacle opened and closed
+again, going on after success, and resets in between.  The records are compared after every step; the first difference
+of a game is printed with the commands that lead to it, and the game is left.  The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from alfworld_sample import all_tasks, parser
+
+from handoff.envs.alfworld.engine import CompiledGame
+from handoff.envs.alfworld.games import Game, find_source
+from handoff.envs.alfworld.native import NativeEngine
+from handoff.records import Record
+
+_engine: NativeEngine | None = None
+
+
+def adversarial(rng: random.Random, admissible: Sequence[str], last: str) -> str:
+    """A command of the kind that breaks engines."""
+    some = rng.choice(list(admissible))
+    return rng.choice(
+        [
+            "",
+            " ",
+            "\n",
+            some.upper(),
+            some.capitalize(),
+            f"  {some}",
+            f"{some}\t\n ",
+            some.replace(" ", "  ", 1),
+            f"{some} ",
+            some[:-1],
+            f"{some}.",
+            f"{some} and look",
+            "go to nowhere 1",
+            "take nothing 1 from desk 1",
+            "xyzzy",
+            "look\x00",
+            "прыгнуть",
+            some + " " * 5000,
+            "go to " + "a" * 20000,
+            "{o}",
+            "#look.feedback#",
+            "[{r.name | openable(r:receptacle)}]",
+            last,
+        ]
+    )
+
+
+def choose(rng: random.Random, record: Record, plan: Sequence[str], last: str) -> str:
+    """The next command: a third planned, a third random, the rest deliberate trouble."""
+    draw = rng.random()
+    if draw < 0.35 and plan:
+        return plan[0]
+    if draw < 0.7:
+        return rng.choice(record.admissible)
+    if draw < 0.82:
+        wanted = ("use", "open", "close", "examine", "inventory", "look", "take", "move", "help")
+        verb = rng.choice(wanted)
+        fitting = [command for command in record.admissible if command.startswith(verb)]
+        return rng.choice(fitting or list(record.admissible))
+    if draw < 0.88:
+        return last or "look"
+    return adversarial(rng, record.admissible, last)
+
+
+def walk(game: Game, steps: int, seed: int) -> tuple[int, Counter[str], str | None]:
+    """(records compared, what was covered, the first difference)."""
+    global _engine
+    _engine = _engine or NativeEngine()
+    rng = random.Random(f"{game.id} {seed}")
+    covered: Counter[str] = Counter()
+    episode = CompiledGame.of(game).episode()
+    expected, found = _engine.reset(game), episode.reset()
+    records, commands, last = 1, [], ""
+    resets = 0
+    while True:
+        if expected != found:
+            fields = [f for f in ("observation", "admissible", "score", "done", "won") if _field(expected, found, f)]
+            detail = "; ".join(f"{f}: {getattr(expected, f)!r:.300} against {getattr(found, f)!r:.300}" for f in fields)
+            return records, covered, f"after {commands!r}: {detail}"
+        if len(commands) >= steps:
+            return records, covered, None
+        if found.won and rng.random() < 0.15 and resets < 2:
+            resets += 1
+            covered["resets"] += 1
+            expected, found = _engine.reset(game), episode.reset()
+            records += 1
+            continue
+        command = choose(rng, found, episode.plan(), last)
+        covered["after success"] += found.won
+        covered["not admissible"] += command.strip() not in found.admissible
+        covered["repeated"] += bool(command) and command == last
+        expected, found = _engine.step(command), episode.step(command)
+        covered["won"] += found.won
+        commands.append(command)
+        records += 1
+        last = command
+
+
+def _field(one: Record, two: Record, name: str) -> bool:
+    return bool(getattr(one, name) != getattr(two, name))
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("--steps", type=int, default=50, help="steps per game (default: 50)")
+    options.add_argument("--games", type=int, help="stop after so many games, drawn evenly (default: all)")
+    options.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
+    source = find_source(given.data)
+    tasks = all_tasks(source)
+    limit = 12 if given.quick else given.games
+    if limit and limit < len(tasks):
+        tasks = [tasks[i * len(tasks) // limit] for i in range(limit)]
+    games = records = differences = 0
+    covered: Counter[str] = Counter()
+    with ProcessPoolExecutor(given.workers) as pool:
+        jobs = [(task, pool.submit(walk, source.load(task), given.steps, given.seed)) for task in tasks]
+        for task, job in jobs:
+            count, seen, difference = job.result()
+            games, records, covered = games + 1, records + count, covered + seen
+            if difference:
+                differences += 1
+                print(f"{task.split} {task.name}: {difference}", flush=True)
+            if games % 50 == 0:
+                print(f"{games} of {len(tasks)} games, {records} records, {differences} differences", flush=True)
+    print(json.dumps({"games": games, "records": records, "differences": differences, "covered": dict(covered)}))
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
