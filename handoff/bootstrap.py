@@ -27,8 +27,8 @@ import attrs
 import numpy as np
 
 from handoff.errors import UsageError
-from handoff.estimands import LIMITS, RATES, Argument, Estimand, estimand, standard
-from handoff.evaluation import Evaluation
+from handoff.estimands import RATES, Argument, Estimand, estimand, standard
+from handoff.evaluation import Evaluated, Evaluation
 from handoff.intervals import effective_trials, percentiles, score, student, widened
 from handoff.jackknife import Spread, spread
 from handoff.resampling import Plan, ordinary, rescaled
@@ -164,7 +164,7 @@ def plan_of(table: Table, method: str) -> Plan:
     return ordinary(table.strata) if method == "paper" else rescaled(table.strata)
 
 
-def draw(evaluation: Evaluation, plan: Plan, draws: int, seed: int, stream: int = 0) -> FloatArray:
+def draw(evaluation: Evaluated, plan: Plan, draws: int, seed: int, stream: int = 0) -> FloatArray:
     """Shape (E, B): every estimand in every draw, NaN where a denominator is empty."""
     values_EB = np.empty((len(evaluation.estimands), draws))
     scale_T = plan.scale_T()
@@ -173,14 +173,14 @@ def draw(evaluation: Evaluation, plan: Plan, draws: int, seed: int, stream: int 
     return values_EB
 
 
-def judge(evaluation: Evaluation, values_EB: FloatArray, plan: Plan, method: str, level: float) -> list[Estimate]:
+def judge(evaluation: Evaluated, values_EB: FloatArray, plan: Plan, method: str, level: float) -> list[Estimate]:
     """Points and intervals from the draws.  ``values_EB`` is left in another order."""
     uncertainty = spread(evaluation, plan) if method != "paper" else None
     return [_judge_one(evaluation, e, values_EB[e], plan, uncertainty, level) for e in range(len(evaluation.estimands))]
 
 
 def _judge_one(
-    evaluation: Evaluation, e: int, values_B: FloatArray, plan: Plan, uncertainty: Spread | None, level: float
+    evaluation: Evaluated, e: int, values_B: FloatArray, plan: Plan, uncertainty: Spread | None, level: float
 ) -> Estimate:
     asked, point, ratios = evaluation.estimands[e], float(evaluation.points_E[e]), evaluation.ratios_E[e]
     if math.isnan(point):
@@ -220,16 +220,16 @@ def _judge_one(
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
     if _design_freedom(evaluation, plan, asked) < FEW:
         half = student(level, freedom) * math.sqrt(float(uncertainty.variance_E[e]))
-        limit = math.inf if asked.name == "mean_actions" else LIMITS.get(asked.name, 1.0)
+        limit = float(evaluation.limits_E[e])
         low, high = max(point - half, -limit), min(point + half, limit)
         return Estimate(asked, point, low, high, ratios, None, None, "student", excluded, tuple(notes))
     low, high = percentiles(kept_B, *widened(level, freedom))
     return Estimate(asked, point, low, high, ratios, None, None, "rescaled", excluded, tuple(notes))
 
 
-def _design_freedom(evaluation: Evaluation, plan: Plan, asked: Estimand) -> float:
+def _design_freedom(evaluation: Evaluated, plan: Plan, asked: Estimand) -> float:
     """Tasks minus strata, of the strata that the estimand looks at."""
-    strata = evaluation.table.strata
+    strata = evaluation.strata
     seen = [s for s in plan.strata if asked.type is None or any(strata[task] == asked.type for task in s.tasks)]
     return float(sum(len(stratum.tasks) - 1 for stratum in seen))
 

@@ -12,6 +12,7 @@ to RL in the paper), in the role named.  Means run over all tasks and seed slots
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import TypeVar
@@ -28,12 +29,20 @@ F = TypeVar("F", bound=Formula)
 Argument = str | int | tuple[str, ...]
 
 FORMULAS: dict[str, Formula] = {}
+#: One line for every name, of formulas and of what other modules make from them.
+EQUATIONS: dict[str, str] = {}
 #: Estimands that are one ratio of a count to a count that contains it, and so lie between 0 and 1.
 RATES = frozenset(
     {"reach", "solve", "endpoint", "reach_within", "completion", "bridge", "finish", "won_only"},
 )
-#: The largest size that other estimands can have, 1 where none is named here (mean actions have none).
-LIMITS = {"interaction": 2.0, "survivor_interaction": 2.0, "survivor_minus_interaction": 4.0, "state_term": 2.0}
+#: The largest size that an estimand can have, 1 where none is named here.
+LIMITS = {
+    "interaction": 2.0,
+    "survivor_interaction": 2.0,
+    "survivor_minus_interaction": 4.0,
+    "state_term": 2.0,
+    "mean_actions": math.inf,
+}
 
 
 @attrs.frozen
@@ -57,8 +66,12 @@ class Estimand:
     @property
     def equation(self) -> str:
         """The first paragraph of the formula's docstring, on one line."""
-        paragraph = (inspect.getdoc(FORMULAS[self.name]) or "").split("\n\n")[0]
-        return " ".join(paragraph.split())
+        return EQUATIONS[self.name]
+
+    @property
+    def limit(self) -> float:
+        """The largest size that a value can have."""
+        return LIMITS.get(self.name, 1.0)
 
 
 def estimand(name: str, *, type: str | None = None, **arguments: Argument) -> Estimand:
@@ -70,6 +83,8 @@ def estimand(name: str, *, type: str | None = None, **arguments: Argument) -> Es
 
 def _formula(function: F) -> F:
     FORMULAS[function.__name__] = function
+    paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
+    EQUATIONS[function.__name__] = " ".join(paragraph.split())
     return function
 
 
@@ -382,8 +397,3 @@ def _of_type(table: Table, order: Sequence[str] | None, type: str) -> Iterator[E
             yield estimand("endpoint", reacher=w, solver=r, type=type)
     for a, b, c, d in _crossed(table, order):
         yield estimand("interaction", a=a, b=b, c=c, d=d, type=type)
-
-
-def describe() -> dict[str, str]:
-    """The equation of every estimand by name."""
-    return {name: Estimand(name).equation for name in FORMULAS}

@@ -1,25 +1,43 @@
-"""Estimands of a table under any weighting of its tasks: the data themselves, a bootstrap draw, a task left out."""
+"""Estimands under any weighting of the tasks: the data themselves, a bootstrap draw, a task left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
-from handoff.estimands import Estimand
+from handoff.estimands import EQUATIONS, Estimand
 from handoff.sums import FloatArray, Observed, Ratio, Sums
 from handoff.table import Table
 
 
-class Evaluation:
-    """The estimands of one table, ready to be evaluated.
+class Evaluated(Protocol):
+    """Anything that can be evaluated under weightings of tasks, and so given intervals.
 
-    ``points_E`` are their values on the data (NaN where undefined) and ``ratios_E`` the ratios that each is made of,
-    with their counts.  Raises :class:`~handoff.errors.UsageError` if the table lacks what an estimand needs.
+    ``points_E`` are the values on the data (NaN where undefined), ``ratios_E`` the ratios that each is made of,
+    ``limits_E`` the largest sizes that values can have, and ``strata`` the types of the tasks that are weighted (T).
+    """
+
+    estimands: tuple[Estimand, ...]
+    points_E: FloatArray
+    ratios_E: tuple[tuple[Ratio, ...], ...]
+    limits_E: FloatArray
+    strata: tuple[str, ...]
+
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+        """Shape (E, B)."""
+        ...
+
+
+class Evaluation:
+    """The estimands of one table, ready to be evaluated (see :class:`Evaluated`).
+
+    Raises :class:`~handoff.errors.UsageError` if the table lacks what an estimand needs.
     """
 
     def __init__(self, table: Table, estimands: Sequence[Estimand]) -> None:
-        self.table = table
+        self.strata = table.strata
         self.estimands = tuple(estimands)
         observed = {type: Observed(table, type) for type in dict.fromkeys(e.type for e in self.estimands)}
         points, ratios = [], []
@@ -30,6 +48,7 @@ class Evaluation:
             ratios.append(tuple(sums.ratios))
         self.points_E: FloatArray = np.array(points)
         self.ratios_E: tuple[tuple[Ratio, ...], ...] = tuple(ratios)
+        self.limits_E: FloatArray = np.array([estimand.limit for estimand in self.estimands])
         asked = {count: counts_T for sums in observed.values() for count, counts_T in sums.asked.items()}
         self._index = {count: k for k, count in enumerate(asked)}
         self._counts_KT = np.array(list(asked.values()), np.float64).reshape(-1, len(table.tasks))
@@ -49,9 +68,10 @@ class Evaluation:
             whole_KB += sums_KB
             by_type[type] = Sums(self._index, sums_KB)
         by_type[None] = Sums(self._index, whole_KB)
+        nothing = Sums(self._index, np.zeros_like(whole_KB))
         values_EB = np.empty((len(self.estimands), len(weights_BT)))
         for e, estimand in enumerate(self.estimands):
-            values_EB[e] = estimand(by_type[estimand.type])
+            values_EB[e] = estimand(by_type.get(estimand.type, nothing))
         return values_EB
 
 
@@ -77,3 +97,22 @@ def _spans(strata: Sequence[str]) -> dict[str, slice]:
             spans[strata[start]] = slice(start, stop)
             start = stop
     return spans
+
+
+EQUATIONS["difference"] = "The second table's value minus the first one's, on the same draws of tasks (paired)."
+
+
+class Difference:
+    """``second`` minus ``first``, estimand by estimand, on the same weightings: paired, so of the same tasks."""
+
+    def __init__(self, first: Evaluation, second: Evaluation) -> None:
+        self._parts = (first, second)
+        self.strata = first.strata
+        self.estimands = tuple(Estimand("difference", (("of", str(one)),), one.type) for one in first.estimands)
+        self.points_E: FloatArray = second.points_E - first.points_E
+        self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
+        self.limits_E: FloatArray = first.limits_E + second.limits_E
+
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+        first, second = self._parts
+        return second.values(weights_BT, scale_T) - first.values(weights_BT, scale_T)

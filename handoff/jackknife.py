@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from handoff.evaluation import Evaluation
+from handoff.evaluation import Evaluated
 from handoff.resampling import Plan
 from handoff.sums import FloatArray
 
@@ -21,7 +21,7 @@ class Spread:
     freedom_E: FloatArray
 
 
-def spread(evaluation: Evaluation, plan: Plan) -> Spread:
+def spread(evaluation: Evaluated, plan: Plan) -> Spread:
     """The stratified delete-one jackknife.
 
     Stratum h of n_h tasks adds v_h = (n_h - 1) / n_h * sum over its tasks of (theta_(hi) - mean theta_(h.))^2, where

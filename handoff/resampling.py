@@ -96,6 +96,12 @@ def rescaled(strata: Sequence[str]) -> Plan:
     return Plan(tuple(Stratum(tasks, max(1, len(tasks) - 1)) for tasks in groups), lone)
 
 
+def joined(first: Plan, second: Plan) -> Plan:
+    """Both samples drawn independently: the tasks of ``second`` follow those of ``first``."""
+    shifted = tuple(Stratum(stratum.tasks + first.tasks, stratum.takes) for stratum in second.strata)
+    return Plan((*first.strata, *shifted), tuple(dict.fromkeys((*first.lone, *second.lone))))
+
+
 def _members(strata: Sequence[str]) -> dict[str, IntArray]:
     found: dict[str, list[int]] = {}
     for task, type in enumerate(strata):
