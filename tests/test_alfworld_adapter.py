@@ -16,7 +16,7 @@ from handoff.envs.alfworld.builtin import BuiltinSource
 from handoff.envs.alfworld.dynamics import Dynamics
 from handoff.envs.alfworld.games import Game
 from handoff.envs.alfworld.native import NativeEngine
-from handoff.errors import DataError, EnvironmentFault
+from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Record
 from handoff.replay import records_digest
 
@@ -146,6 +146,25 @@ def test_a_malformed_problem_or_domain_is_a_data_error_on_both_engines(
         Dynamics.compile(broken.domain, broken.grammar, broken.problem)
     with pytest.raises(DataError, match="textworld cannot load"):
         NativeEngine().reset(broken)
+
+
+@pytest.mark.parametrize("engine", ["native", "compiled"])
+def test_both_engines_show_equal_records_and_certificates_through_the_adapter(engine: str) -> None:
+    environment = registry.create("alfworld", {"data": "builtin", "engine": engine})
+    task = next(t for t in environment.tasks("valid_seen") if t.type == "pick_two_obj_and_place")
+    reference = registry.create("alfworld", {"data": "builtin", "engine": "native"})
+    shown = [environment.reset(task, 0)]
+    expected = [reference.reset(task, 0)]
+    for command in ("help", "look", "nonsense", *environment.plan()):  # type: ignore[attr-defined]
+        shown.append(environment.step(command))
+        expected.append(reference.step(command))
+    assert shown == expected
+    assert shown[-1].won
+
+
+def test_an_engine_that_does_not_exist_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="no engine 'fast'; it has compiled and native"):
+        registry.create("alfworld", {"engine": "fast"})
 
 
 @pytest.mark.slow

@@ -1,116 +1,176 @@
-"""The ALFWorld adapter: native textworld + alfworld, with the frontier searched in the compiled dynamics.
+"""The ALFWorld adapter, on either engine.
 
-Beside every native step the compiled dynamics take the same action, and their admissible commands and success flag must
-equal the native record's: each step of every episode checks the compiled form against the engine that it stands for.
+``compiled`` (the default) plays the compiled form of a game: the records of textworld + alfworld, byte for byte, with
+exact snapshots.  ``native`` plays textworld + alfworld themselves and is what a run is certified on; beside every
+native step the compiled game takes the same action, and its admissible commands and success flag must equal the native
+record's, so each step checks the form in which frontiers are searched against the engine that it stands for.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, ClassVar
 
+from handoff import frontier
 from handoff.environment import Environment
-from handoff.envs.alfworld.dynamics import Dynamics
+from handoff.envs.alfworld.engine import ENGINE_VERSION, CompiledGame, Episode, Snapshot
 from handoff.envs.alfworld.games import SPLITS, Game, find_source, mask_sentence
 from handoff.envs.alfworld.native import NativeEngine
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
-_MEMORY = 16  # games kept per process: a compiled game is some MB
+_MEMORY = 32  # games kept per process, of some MB each
 
 
 class AlfworldEnvironment(Environment):
-    """Options: ``data`` (a folder, a game file, or ``builtin``; else ``ALFWORLD_DATA``, else the built-in games) and
-    ``trust_games`` (accept a grammar that is not known: it is run as code)."""
+    """Options: ``data`` (a folder, a game file, or ``builtin``; else ``ALFWORLD_DATA``, else the built-in games),
+    ``engine`` (``compiled`` or ``native``), and ``trust_games`` (accept a grammar that is not known; the native engine
+    runs it as code).  The instance is of the engine's own subclass."""
 
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    engine: ClassVar[str]
 
-    def __init__(self, data: str | None = None, trust_games: bool = False) -> None:
+    def __new__(
+        cls, data: str | None = None, engine: str = "compiled", trust_games: bool = False
+    ) -> AlfworldEnvironment:
+        if cls is not AlfworldEnvironment:
+            return super().__new__(cls)
+        if engine not in ENGINES:
+            raise UsageError(f"ALFWorld has no engine {engine!r}; it has {' and '.join(ENGINES)}")
+        return super().__new__(ENGINES[engine])
+
+    def __init__(self, data: str | None = None, engine: str = "compiled", trust_games: bool = False) -> None:
         self._data, self._trust = data, trust_games
         self._source = find_source(data, trust_games)
-        self._engine: NativeEngine | None = None
-        self._games: OrderedDict[str, tuple[Game, Dynamics]] = OrderedDict()
-        self._dynamics: Dynamics | None = None
-        self._state: Any = None
-        self._task = ""
+        self._games: OrderedDict[str, tuple[Game, CompiledGame | None]] = OrderedDict()
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in (*SPLITS, "default"):
             raise UsageError(f"ALFWorld has no split {split!r}; it has {', '.join(SPLITS)}")
         return self._source.tasks(split)
 
-    def reset(self, task: Task, seed: int) -> Record:
-        game, self._dynamics = self._game(task)
-        self._engine = self._engine or NativeEngine()
-        self._task = task.name
-        self._state = self._dynamics.initial
-        try:
-            return self._checked(self._engine.reset(game))
-        except DataError as error:
-            raise DataError(f"game {task.name} ({task.source}): {error}") from error
-
-    def step(self, action: str) -> Record:
-        if self._engine is None or self._dynamics is None:
-            raise EnvironmentFault("step before reset")
-        self._state = self._dynamics.apply(self._state, action)
-        return self._checked(self._engine.step(action))
-
-    def certify(self, depth: int) -> Certificate:
-        assert self._dynamics is not None, "certify before reset"
-        return self._dynamics.certify(self._state, depth)
-
-    def plan(self) -> tuple[str, ...]:
-        assert self._dynamics is not None, "plan before reset"
-        return self._dynamics.plan(self._state)
-
     def describe(self, tasks: Sequence[Task] = ()) -> Mapping[str, Any]:
         games = [self._source.load(task) for task in tasks]
+        names = ("textworld", "alfworld", "fast-downward-textworld")
         return {
-            "engine": "native",
-            **versions(),
+            "engine": self.engine,
+            "compiled_engine": ENGINE_VERSION,
+            "versions": {name: metadata.version(name) for name in names},
             "domain_sha256": sorted({_sha256(game.domain) for game in games}),
             "grammar_sha256_sentence_masked": sorted({_sha256(mask_sentence(game.grammar)[0]) for game in games}),
         }
 
     def reference_options(self) -> Mapping[str, Any]:
-        return {"data": self._data, "trust_games": self._trust}
+        """Certification is on the native engine."""
+        return {"data": self._data, "engine": NativeAlfworld.engine, "trust_games": self._trust}
 
-    def _game(self, task: Task) -> tuple[Game, Dynamics]:
+    def _load(self, task: Task) -> tuple[Game, CompiledGame | None]:
+        """A task's game and its compiled form (``None``: a trusted grammar that the compiled engine does not know)."""
         if task.id not in self._games:
             game = self._source.load(task)
+            compiled: CompiledGame | None = None
             try:
-                compiled = Dynamics.compile(game.domain, game.grammar, game.problem)
+                compiled = CompiledGame.of(game)
             except DataError as error:
-                raise DataError(f"game {task.name} ({task.source}) cannot be compiled: {error}") from error
+                if not (self._trust and self.engine == NativeAlfworld.engine):
+                    raise DataError(f"game {task.name} ({task.source}): {error}") from error
             self._games[task.id] = (game, compiled)
             while len(self._games) > _MEMORY:
                 self._games.popitem(last=False)
         self._games.move_to_end(task.id)
         return self._games[task.id]
 
-    def _checked(self, record: Record) -> Record:
-        assert self._dynamics is not None
-        admissible, won = self._dynamics.commands(self._state), self._dynamics.won(self._state)
-        if admissible != record.admissible or won != record.won:
-            differing = sorted(set(admissible) ^ set(record.admissible))
+
+class CompiledAlfworld(AlfworldEnvironment):
+    """ALFWorld on the compiled engine."""
+
+    engine: ClassVar[str] = "compiled"
+    _episode: Episode | None = None
+
+    def reset(self, task: Task, seed: int) -> Record:
+        _, compiled = self._load(task)
+        assert compiled is not None
+        self._episode = compiled.episode()
+        return self._episode.reset()
+
+    def step(self, action: str) -> Record:
+        return self._here().step(action)
+
+    def snapshot(self) -> Hashable:
+        return self._here().snapshot()
+
+    def restore(self, snapshot: Hashable) -> Record:
+        assert isinstance(snapshot, Snapshot)
+        return self._here().restore(snapshot)
+
+    def certify(self, depth: int) -> Certificate:
+        return self._here().certify(depth)
+
+    def plan(self) -> tuple[str, ...]:
+        return self._here().plan()
+
+    def _here(self) -> Episode:
+        if self._episode is None:
+            raise EnvironmentFault("step before reset")
+        return self._episode
+
+
+class NativeAlfworld(AlfworldEnvironment):
+    """ALFWorld on textworld + alfworld."""
+
+    engine: ClassVar[str] = "native"
+    _native: NativeEngine | None = None
+    _mirror: Episode | None = None
+    _at: tuple[Task, int, list[str]] | None = None
+
+    def reset(self, task: Task, seed: int) -> Record:
+        game, compiled = self._load(task)
+        self._native = self._native or NativeEngine()
+        self._mirror = None if compiled is None else compiled.episode()
+        self._at = (task, seed, [])
+        try:
+            return self._checked(self._native.reset(game))
+        except DataError as error:
+            raise DataError(f"game {task.name} ({task.source}): {error}") from error
+
+    def step(self, action: str) -> Record:
+        if self._native is None or self._at is None:
+            raise EnvironmentFault("step before reset")
+        self._at[2].append(action)
+        if self._mirror is not None:
+            self._mirror.step(action)
+        return self._checked(self._native.step(action))
+
+    def certify(self, depth: int) -> Certificate:
+        assert self._at is not None, "certify before reset"
+        if self._mirror is None:
+            task, seed, prefix = self._at
+            return frontier.search(self, task, seed, tuple(prefix), depth)
+        return self._mirror.certify(depth)
+
+    def plan(self) -> tuple[str, ...]:
+        return () if self._mirror is None else self._mirror.plan()
+
+    def _checked(self, native: Record) -> Record:
+        if self._mirror is None:
+            return native
+        assert self._at is not None
+        mine = self._mirror.record
+        if mine.admissible != native.admissible or mine.won != native.won:
+            differing = sorted(set(mine.admissible) ^ set(native.admissible))
             raise EnvironmentFault(
-                f"task {self._task}: the compiled dynamics differ from the native engine "
-                f"(won {won} against {record.won}; commands that only one has: {differing[:5]})"
+                f"task {self._at[0].name}: the compiled dynamics differ from the native engine "
+                f"(won {mine.won} against {native.won}; commands that only one has: {differing[:5]})"
             )
-        return record
+        return native
+
+
+ENGINES: Mapping[str, type[AlfworldEnvironment]] = {"compiled": CompiledAlfworld, "native": NativeAlfworld}
 
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def versions() -> dict[str, Any]:
-    """What the records depend on beside the game: versions of the engine's parts, digests of domain and grammar."""
-    facts: dict[str, Any] = {
-        "versions": {name: metadata.version(name) for name in ("textworld", "alfworld", "fast-downward-textworld")}
-    }
-    return facts
