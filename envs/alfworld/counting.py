@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from handoff.envs.alfworld.bits import BitTask, Op, each
-from handoff.envs.alfworld.families import Family, applicable, families
+from handoff.envs.alfworld.families import Family, applicable, families, number
 
 _MOST_ENTRIES = 200_000
 
@@ -94,8 +94,7 @@ class Walks:
             here = self._places[place]
             weights[0, 0][0] += weight * here.moves
             for family in here.idle + here.local:
-                if family.only is not None:
-                    weights[family.pos, family.neg][0] += weight
+                weights[family.pos, family.neg][0] += weight * len(family.always)
                 for bit in each(family.mask):
                     weights[family.pos, family.neg][bit] += weight
         terms = []
@@ -115,9 +114,9 @@ class Walks:
         if length == 0:
             return 1
         place = self._places[state & self._place_mask]
-        idle = _number(place.idle, state)
+        idle = number(place.idle, state)
         if length == 1:
-            return idle + _number(place.local, state) + place.moves
+            return idle + number(place.local, state) + place.moves
         memo = self._memo[length]
         known = memo.get(state)
         if known is not None:
@@ -166,12 +165,3 @@ def _projected(op: Op, mask: int) -> Op:
     result.add, result.dele = op.add & mask, op.dele & mask
     result.steps = tuple((p, n, a & mask, d & mask) for p, n, a, d in op.steps if (a | d) & mask)
     return result
-
-
-def _number(members: tuple[Family, ...], state: int) -> int:
-    total = 0
-    for family in members:
-        pos = family.pos
-        if state & pos == pos and not state & family.neg:
-            total += (state & family.mask).bit_count() if family.mask else 1
-    return total

@@ -1,0 +1,45 @@
+"""``handoff distance``: how far a game is from success after every action."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from handoff.cli.options import as_json
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff distance valid_unseen/.../game.tw-pddl
+  handoff distance game.tw-pddl --actions episode.txt --limit 8
+  handoff distance game.tw-pddl --actions - --json < episode.txt"""
+)
+@click.argument("game", type=click.Path(path_type=Path))
+@click.option(
+    "--actions",
+    metavar="FILE",
+    type=click.File(encoding="utf-8"),
+    help="Actions, one a line (- reads standard input).  [default: the game's own walkthrough]",
+)
+@click.option("--limit", default=6, show_default=True, type=click.IntRange(1), help="Greatest distance to look for.")
+@as_json
+def distance(game: Path, actions: click.utils.LazyFile | None, limit: int, as_json: bool) -> None:
+    """The exact distance to success in GAME, at reset and after every action.
+
+    A distance is the least number of actions that wins from there; one above the limit is shown as a dash.
+    """
+    from handoff.envs.alfworld.curve import curve
+
+    lines = None if actions is None else [line.rstrip("\r\n") for line in actions]
+    points = curve(game, lines, limit)
+    if as_json:
+        click.echo(json.dumps({"game": str(game), "limit": limit, "points": [point.to_json() for point in points]}))
+        return
+    for number, point in enumerate(points):
+        shown = "-" if point.distance is None else str(point.distance)
+        bar = "" if point.distance is None else "#" * point.distance
+        note = "" if point.admissible else "  (not admissible)"
+        click.echo(f"{number:4} {shown:>3} {bar:{limit}} {point.action or '(reset)'}{note}")
