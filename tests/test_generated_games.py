@@ -216,7 +216,8 @@ def test_ids_are_written_as_the_wheel_writes_them() -> None:
     listed = [identity for number in SCENES for identity in wheel.layout(number, "openable")]
     assert len(listed) > 1000
     signed_zero = re.compile(r"[+-]00\.00")  # a rounded number of either sign; ids of ours have no such
-    assert all(object_id(*parse_id(identity)) == identity for identity in listed if not signed_zero.search(identity))
+    differ = {i for i in listed if object_id(*parse_id(i)) != i and not signed_zero.search(i)}
+    assert differ == {"Bathtub|-01.28|+00.28|-02.53|SinkBasin"}  # a slip in the wheel
 
 
 def test_a_scene_is_the_same_room_every_time_and_no_receptacle_is_there_twice() -> None:
