@@ -79,10 +79,11 @@ def _pass_at_k_table(n_P: IntArray, c_P: IntArray, budget: int) -> FloatArray:
     none_PK = np.cumprod(failures_PK / left_PK, axis=1)
     before_PK = np.ones_like(none_PK)
     before_PK[:, 1:] = none_PK[:, :-1]
-    curves_PK = np.cumsum(before_PK * (c_P[:, None] / left_PK), axis=1)
+    curves_PK: FloatArray = np.cumsum(before_PK * (c_P[:, None] / left_PK), axis=1)
     # Among more rollouts than there are failures one succeeds for certain, whatever rounding says.
     curves_PK[failures_PK == 0] = 1.0
-    return np.minimum(curves_PK, 1.0, out=curves_PK)
+    np.minimum(curves_PK, 1.0, out=curves_PK)
+    return curves_PK
 
 
 def _pass_hat_k_table(n_P: IntArray, c_P: IntArray, budget: int) -> FloatArray:

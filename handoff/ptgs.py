@@ -6,13 +6,13 @@ drawn from it (Thompson sampling), and the group is sampled at
 
     T_x = T_ref tau^h(p^),   h(p) = (p~ - p)/p~ for p <= p~,  -(p - p~)/(1 - p~) above     (Eq. 4)
 
-so that T(0) = tau T_ref, T(p~) = T_ref and T(1) = T_ref / tau.  (The source's walk-through multiplies, T = tau h; it is
-a power.)  The log-probabilities in a policy ratio must be taken at the same temperature, so ``temperature`` returns what
-to record beside the group.
+so that T(0) = tau T_ref, T(p~) = T_ref and T(1) = T_ref / tau.  (The source's walk-through multiplies, T = tau h; it
+is a power.)  The log-probabilities in a policy ratio must be taken at the same temperature, so ``temperature`` returns
+what to record beside the group.
 
-:class:`Sampler` is what a trainer calls; nothing here needs a deep-learning library.  Draws depend on (seed, prompt, how
-often the prompt was asked for), never on the order in which prompts are asked for.  :func:`pilot_temperature` is the
-test-time form: one posterior from m pilot rollouts, nothing carried over.
+:class:`Sampler` is what a trainer calls; nothing here needs a deep-learning library.  Draws depend on (seed, prompt,
+how often the prompt was asked for), never on the order in which prompts are asked for.  :func:`pilot_temperature` is
+the test-time form: one posterior from m pilot rollouts, nothing carried over.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Sampler:
     """Temperatures for a trainer's rollout groups.
 
     For each group: ``choice = sampler.temperature(prompt)``, sample n rollouts at ``choice.temperature`` (and take
-    log-probabilities at it), then ``sampler.update(prompt, successes, n)``.  Once a training step: ``sampler.advance()``.
+    log-probabilities at it), then ``sampler.update(prompt, successes, n)``.  Once a step: ``sampler.advance()``.
     Raises :class:`~handoff.errors.UsageError` for parameters out of range.
     """
 
@@ -195,11 +195,12 @@ class Sampler:
                 schedule=Schedule(**{key: _number(value) for key, value in state["schedule"].items()}),
                 gamma=_number(state["gamma"]),
                 reference=_number(state["reference"]),
-                seed=_number(state["seed"]),
+                seed=_whole(state["seed"]),
             )
-            sampler.step = _number(state["step"])
+            sampler.step = _whole(state["step"])
             for name, held in state["prompts"].items():
                 prompt = _Prompt(**{key: _number(value) for key, value in held.items()})
+                _whole(prompt.asked)
                 if min(prompt.successes, prompt.failures, prompt.asked) < 0:
                     raise DataError(f"the sampler's state has a negative count for prompt {name!r}")
                 sampler._prompts[name] = prompt
@@ -252,6 +253,12 @@ class Split:
 def _number(value: Any) -> Any:
     if type(value) not in (int, float) or not np.isfinite(value):
         raise TypeError(f"expected a number, found {value!r:.40}")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, found {value!r:.40}")
     return value
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from handoff.counts import Counts, matched
 from handoff.errors import UsageError
-from handoff.passk import FloatArray, pass_at_k_curves
+from handoff.passk import FloatArray, IntArray, pass_at_k_curves
 from handoff.tax import scalability
 
 RULES = ("base", "post", "random", "tax", "oracle")
@@ -86,10 +86,10 @@ def route(
 
 
 def _oracle(curves_2TK: FloatArray) -> FloatArray:
-    """1 where the base covers the task better at K; of equals the one with the greater pass@1, then the post-trained."""
+    """1 where the base covers the task better at K; of equals by pass@1, of equals in that the post-trained policy."""
     last, first = curves_2TK[..., -1], curves_2TK[..., 0]
-    better = (last[0] > last[1]) | ((last[0] == last[1]) & (first[0] > first[1]))
-    return better.astype(np.float64)
+    better: FloatArray = ((last[0] > last[1]) | ((last[0] == last[1]) & (first[0] > first[1]))).astype(np.float64)
+    return better
 
 
 def _value(curves_2TK: FloatArray, to_base_T: FloatArray, k: int) -> float:
@@ -103,7 +103,7 @@ def _fixed(rule: str, curves_2TK: FloatArray, to_base_T: FloatArray) -> Route:
     return Route(rule, _value(curves_2TK, to_base_T, 1), covered, float(to_base_T.mean()), budget, covered)
 
 
-def choose(pilot_base_T: FloatArray, pilot_post_T: FloatArray, pilot: int) -> FloatArray:
+def choose(pilot_base_T: IntArray, pilot_post_T: IntArray, pilot: int) -> FloatArray:
     """The tax rule: 1 for the tasks that it sends to the base, from both policies' pilot successes out of ``pilot``."""
     parts = []
     table_CK = pass_at_k_curves(np.full(pilot + 1, pilot), np.arange(pilot + 1), pilot)
@@ -111,7 +111,7 @@ def choose(pilot_base_T: FloatArray, pilot_post_T: FloatArray, pilot: int) -> Fl
     for wins_T in (pilot_base_T, pilot_post_T):
         headroom = (pilot - 1) * (1 - wins_T.mean() / pilot)
         # Without headroom every attempt succeeded, and no task gains anything from retries.
-        parts.append(raw_C[wins_T.astype(np.int64)] / headroom if headroom > 0 else np.zeros(len(wins_T)))
+        parts.append(raw_C[wins_T] / headroom if headroom > 0 else np.zeros(len(wins_T)))
     tax_T = parts[0] - parts[1]
     chosen: FloatArray = np.where(tax_T == 0, pilot_base_T > pilot_post_T, tax_T > 0).astype(np.float64)
     return chosen
