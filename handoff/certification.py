@@ -7,7 +7,7 @@ searched again and must give the same certificate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from handoff.environment import Certified, Environment
 from handoff.errors import DataError, ReplayMismatch
 from handoff.progress import Progress, Tick
 from handoff.records import Certificate, Endpoint, Task, Trajectory, to_json
-from handoff.rollout import Ask, Pool, gather
+from handoff.rollout import Ask, Pool, View, gather
 from handoff.study import Study
 
 
@@ -44,6 +44,14 @@ class _Checks:
     ends: Check
     frontier: Check
 
+    def distances(self, cell: str, first: int, stated: Sequence[int | None], found: Sequence[View]) -> None:
+        """Compare recorded distances with those found (nothing was asked and nothing recorded: no difference)."""
+        for position, (theirs, view) in enumerate(zip(stated, found, strict=True), start=first):
+            if theirs != view.distance:
+                self.frontier.failures.append(
+                    f"{cell}: state after action {position}: distance was recorded as {theirs} and is {view.distance}"
+                )
+
 
 async def certify(
     audit: Audit, study: Study, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
@@ -56,7 +64,7 @@ async def certify(
     checks = _Checks(
         audit.check("replay", "every trajectory's records are equal on the reference engine"),
         audit.check("continuations", "every continuation's records are equal on the reference engine"),
-        audit.check("frontier", "every membership check, searched again, gives the same certificate"),
+        audit.check("frontier", "every membership check and distance, searched again, is the same"),
     )
     passes = []
     for task, slot, reacher in cells(study):
@@ -68,13 +76,14 @@ async def certify(
         for index, endpoint in enumerate(followers or [None]):
             passes.append(_Pass(tasks[task.id], trajectory, endpoint, first=index == 0))
     with progress.phase("replay", len(passes)) as tick:
-        await gather([partial(_run, job, pool, study.depth, checks, tick) for job in passes], concurrency)
+        await gather([partial(_run, job, pool, study, checks, tick) for job in passes], concurrency)
     for check in (checks.runs, checks.ends, checks.frontier):
         check.failures.sort()
 
 
-async def _run(job: _Pass, pool: Pool, depth: int, checks: _Checks, tick: Tick) -> None:
+async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick) -> None:
     run = job.trajectory
+    distances = study.protocol.get("distances")
     actions = [step.decision.action or "" for step in run.steps]
     more = [step.decision.action or "" for step in job.endpoint.steps] if job.endpoint else []
     after = [step.record for step in job.endpoint.steps] if job.endpoint else []
@@ -83,26 +92,32 @@ async def _run(job: _Pass, pool: Pool, depth: int, checks: _Checks, tick: Tick) 
     async with pool.episode() as episode:
         try:
             if job.first:
-                found = await episode.certify_along(job.task, run.reset_seed, actions, run.records(), depth)
+                ask = Ask(depth=study.depth, distances=distances)
+                found = await episode.certify_along(job.task, run.reset_seed, actions, run.records(), ask)
                 stated = [run.reset_check, *(step.check for step in run.steps)]
-                for position, (theirs, mine) in enumerate(zip(stated, found, strict=True)):
-                    checks.frontier.require(
-                        theirs == mine, f"{job.cell}: state after action {position}: {_compare(theirs, mine)}"
-                    )
+                for position, (theirs, view) in enumerate(zip(stated, found, strict=True)):
+                    mine = view.certificate
+                    where = f"{job.cell}: state after action {position}"
+                    checks.frontier.require(theirs == mine, f"{where}: {_compare(theirs, mine)}")
+                curve = [run.reset_distance, *(step.distance for step in run.steps)]
+                checks.distances(job.cell, 0, curve, found)
             else:
                 await episode.replay(job.task, run.reset_seed, actions, run.records(), Ask())
         except (ReplayMismatch, DataError) as error:
             checks.runs.failures.append(f"{job.cell}: {error}")
         else:
             try:
-                await episode.follow(more, [run.records()[-1], *after], len(actions))
+                ask = Ask(distances=distances)
+                found = await episode.follow(more, [run.records()[-1], *after], len(actions), ask)
+                curve = [step.distance for step in job.endpoint.steps] if job.endpoint else []
+                checks.distances(job.cell, len(actions) + 1, curve, found)
             except (ReplayMismatch, DataError) as error:
                 checks.ends.failures.append(f"{job.cell}: {error}")
     tick()
 
 
-def _compare(stated: Certificate | None, found: Certificate) -> str:
-    if stated is None:
+def _compare(stated: Certificate | None, found: Certificate | None) -> str:
+    if stated is None or found is None:
         return "it was not checked"
     left, right = to_json(stated), to_json(found)
     field = next(name for name in left if left[name] != right[name]) if left != right else "nothing"

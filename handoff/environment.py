@@ -73,6 +73,13 @@ class FrontierOracle(Protocol):
 
 
 @runtime_checkable
+class DistanceOracle(Protocol):
+    """Knows the least number of actions from the current state to success, if it is at most ``limit``."""
+
+    def distance(self, limit: int) -> int | None: ...
+
+
+@runtime_checkable
 class Planner(Protocol):
     """Knows actions that lead from the current state to success (empty if it knows none)."""
 

@@ -117,7 +117,7 @@ def step_rows(study: Study) -> Rows:
                     "text": step.decision.text,
                     "observation": step.record.observation,
                     "won": int(step.record.won),
-                    "distance": None if step.check is None else step.check.distance,
+                    "distance": step.distance if step.check is None else step.check.distance or step.distance,
                     "member": None if step.check is None else int(step.check.member),
                 }
             )

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import networkx as nx
 
-from handoff.environment import Environment, FrontierOracle, Snapshots
+from handoff.environment import DistanceOracle, Environment, FrontierOracle, Snapshots
 from handoff.errors import UsageError
 from handoff.records import Certificate, Record, Task
 
@@ -130,6 +130,18 @@ def certify(
     if isinstance(environment, Snapshots):
         return search_here(environment, record, depth)
     return search(environment, task, seed, prefix, depth)
+
+
+def distance(
+    environment: Environment, task: Task, seed: int, prefix: Sequence[str], record: Record, limit: int
+) -> int | None:
+    """The least number of actions from the current state to success, if it is at most ``limit`` (0: won already), by
+    the fastest way that the adapter has; the environment is left where it was."""
+    if record.won:
+        return 0
+    if isinstance(environment, DistanceOracle):
+        return environment.distance(limit)
+    return certify(environment, task, seed, prefix, record, limit).distance
 
 
 def neighbourhood(environment: Environment, record: Record, depth: int, limit: int = 100_000) -> nx.MultiDiGraph:

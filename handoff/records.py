@@ -97,11 +97,16 @@ class Certificate:
 
 @attrs.frozen
 class Step:
-    """One decision, the record after it, and (for a reacher) the frontier check of the state that it led to."""
+    """One decision, the record after it, and (for a reacher) the frontier check of the state that it led to.
+
+    ``distance`` is the least number of actions to success from there, where the run records distances and it is within
+    their limit; else ``None``.
+    """
 
     decision: Decision
     record: Record
     check: Certificate | None = None
+    distance: int | None = None
 
 
 @attrs.frozen
@@ -110,7 +115,7 @@ class Trajectory:
 
     ``arrival`` is tau_D: after how many actions the state was first in F_D (0: at reset; ``None``: never).
     ``outcome`` is ``arrived``, ``won`` (won without ever having been on F_D), ``terminal`` (ended without a win) or
-    ``budget``.
+    ``budget``.  ``reset_distance`` is the distance to success at reset, as in :class:`Step`.
     """
 
     task: str
@@ -122,6 +127,7 @@ class Trajectory:
     steps: tuple[Step, ...]
     arrival: int | None
     outcome: str
+    reset_distance: int | None = None
 
     @property
     def arrived(self) -> bool:

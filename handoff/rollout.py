@@ -39,14 +39,17 @@ class View:
     record: Record
     certificate: Certificate | None = None
     plan: tuple[str, ...] | None = None
+    distance: int | None = None
 
 
 @attrs.frozen
 class Ask:
-    """What to ask of the environment beside the record: frontier membership at ``depth``, a plan."""
+    """What to ask of the environment beside the record: frontier membership at ``depth``, a plan, the distance to
+    success up to ``distances``."""
 
     depth: int | None = None
     plan: bool = False
+    distances: int | None = None
 
 
 class _Host:
@@ -76,24 +79,28 @@ class _Host:
         return self._view(episode, replay(environment, task, seed, actions, recorded)[-1], ask)
 
     def certify_along(
-        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], depth: int
-    ) -> list[Certificate]:
-        view = self.replay(episode, task, seed, (), recorded[:1], Ask(depth))
-        found = [view.certificate]
-        for step, action in enumerate(actions, start=1):
-            if action:
-                view = self.step(episode, action, Ask(depth))
-            require_equal(recorded[step], view.record, task, step)
-            found.append(view.certificate)
-        return [certificate for certificate in found if certificate is not None]
+        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
+    ) -> list[View]:
+        views = [self.replay(episode, task, seed, (), recorded[:1], ask)]
+        views += self._along(episode, actions, recorded, 0, ask, views[0])
+        return views
 
-    def follow(self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int) -> None:
-        _, task, _, _ = self._episodes[episode]
-        record = recorded[0]
+    def follow(
+        self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask
+    ) -> list[View]:
+        return self._along(episode, actions, recorded, taken, ask, View(recorded[0]))
+
+    def _along(
+        self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask, view: View
+    ) -> list[View]:
+        task = self._episodes[episode][1]
+        views = []
         for step, action in enumerate(actions, start=1):
             if action:
-                record = self.step(episode, action, Ask()).record
-            require_equal(recorded[step], record, task, taken + step)
+                view = self.step(episode, action, ask)
+            require_equal(recorded[step], view.record, task, taken + step)
+            views.append(view)
+        return views
 
     def close(self, episode: int) -> None:
         held = self._episodes.pop(episode, None)
@@ -106,12 +113,14 @@ class _Host:
 
     def _view(self, episode: int, record: Record, ask: Ask) -> View:
         environment, task, seed, taken = self._episodes[episode]
-        certificate = plan = None
+        certificate = plan = distance = None
         if ask.depth is not None:
             certificate = frontier.certify(environment, task, seed, taken, record, ask.depth)
         if ask.plan and not (record.won or record.done):
             plan = environment.plan() if isinstance(environment, Planner) else ()
-        return View(record, certificate, plan)
+        if ask.distances is not None:
+            distance = frontier.distance(environment, task, seed, taken, record, ask.distances)
+        return View(record, certificate, plan, distance)
 
 
 _HOST: _Host | None = None
@@ -196,18 +205,21 @@ class Episode:
         return await self._call("replay", task, seed, tuple(actions), tuple(recorded), ask)
 
     async def certify_along(
-        self, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], depth: int
-    ) -> list[Certificate]:
-        """Replay as :meth:`replay` does, with the certificate of every state on the way (``len(recorded)`` of them)."""
-        found: list[Certificate] = await self._pool.call(
-            self._worker, "certify_along", self.number, task, seed, tuple(actions), tuple(recorded), depth
+        self, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
+    ) -> list[View]:
+        """Replay as :meth:`replay` does, with what is asked of every state on the way (``len(recorded)`` views)."""
+        views: list[View] = await self._pool.call(
+            self._worker, "certify_along", self.number, task, seed, tuple(actions), tuple(recorded), ask
         )
-        return found
+        return views
 
-    async def follow(self, actions: Sequence[str], recorded: Sequence[Record], taken: int) -> None:
+    async def follow(self, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask) -> list[View]:
         """Take ``actions`` from where the episode stands, comparing each record with ``recorded`` (whose first is the
-        current one); ``taken`` actions came before, for messages."""
-        await self._pool.call(self._worker, "follow", self.number, tuple(actions), tuple(recorded), taken)
+        current one); ``taken`` actions came before, for messages.  One view per action."""
+        views: list[View] = await self._pool.call(
+            self._worker, "follow", self.number, tuple(actions), tuple(recorded), taken, ask
+        )
+        return views
 
     async def _call(self, method: str, *arguments: Any) -> View:
         view: View = await self._pool.call(self._worker, method, self.number, *arguments)

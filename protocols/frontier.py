@@ -56,7 +56,8 @@ class Config:
     """The protocol's whole configuration; the defaults are the paper's.
 
     ``tasks`` tasks are drawn by ``selection_seed`` in equal numbers from each task type (``types`` empty: every type
-    that the split has).  ``depth`` is D; ``solve_budget`` is D unless given.
+    that the split has).  ``depth`` is D; ``solve_budget`` is D unless given.  ``distances`` records the exact distance
+    to success, up to that many actions, at reset and after every action.
     """
 
     split: str
@@ -72,6 +73,7 @@ class Config:
     )
     run_seed: int = 0
     selection_seed: int = 2029
+    distances: int | None = attrs.field(default=None, validator=attrs.validators.optional(_positive))
 
     def __attrs_post_init__(self) -> None:
         if self.solve_budget < self.depth:
@@ -294,10 +296,10 @@ class Frontier:
 async def reach(episode: Episode, task: Task, slot: int, reacher: str, batcher: Batcher, config: Config) -> Trajectory:
     """A reacher's turn: A_w(i, s) and tau_D."""
     seeds = SeedSchedule(config.run_seed)
-    ask = Ask(depth=config.depth, plan=batcher.policy.needs_plan)
+    ask = Ask(depth=config.depth, plan=batcher.policy.needs_plan, distances=config.distances)
     reset_seed = seeds.reset(task.id, slot)
     view = await episode.reset(task, reset_seed, ask)
-    reset, reset_check = view.record, view.certificate
+    reset, reset_check, reset_distance = view.record, view.certificate, view.distance
     assert reset_check is not None
     steps: list[Step] = []
     outcome = _outcome(view)
@@ -311,7 +313,7 @@ async def reach(episode: Episode, task: Task, slot: int, reacher: str, batcher: 
             plan=view.plan,
         )
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
-        steps.append(Step(decision, view.record, view.certificate))
+        steps.append(Step(decision, view.record, view.certificate, view.distance))
         outcome = _outcome(view)
     return Trajectory(
         task=task.id,
@@ -323,6 +325,7 @@ async def reach(episode: Episode, task: Task, slot: int, reacher: str, batcher: 
         steps=tuple(steps),
         arrival=len(steps) if outcome == "arrived" else None,
         outcome=outcome or "budget",
+        reset_distance=reset_distance,
     )
 
 
@@ -344,7 +347,7 @@ async def solve(
     Raises :class:`~handoff.errors.ReplayMismatch` if the clone is not exact.
     """
     seeds = SeedSchedule(config.run_seed)
-    ask = Ask(plan=batcher.policy.needs_plan)
+    ask = Ask(plan=batcher.policy.needs_plan, distances=config.distances)
     recorded = trajectory.records()
     actions = [step.decision.action or "" for step in trajectory.steps]
     view = await episode.replay(task, trajectory.reset_seed, actions, recorded, ask)
@@ -361,7 +364,7 @@ async def solve(
         )
         first_input = first_input or request.input_digest()
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
-        steps.append(Step(decision, view.record))
+        steps.append(Step(decision, view.record, distance=view.distance))
     return Endpoint(
         task=task.id,
         slot=trajectory.slot,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -72,6 +73,22 @@ def test_the_host_keeps_its_arguments_and_its_output(
         assert sys.argv == ["mine", "--flag"]
         assert sys.stdout is stdout
     assert capsys.readouterr().out == ""
+
+
+def test_the_native_engine_leaves_the_hosts_variables_and_home_folder_alone(tmp_path: Path) -> None:
+    script = (
+        "import os; from handoff.envs.alfworld.native import NativeEngine; NativeEngine();"
+        "print(os.environ.get('ALFWORLD_DATA'), os.listdir(os.path.expanduser('~')))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "ALFWORLD_DATA"}
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**environment, "HOME": str(tmp_path), "HANDOFF_CACHE": str(tmp_path / "cache")},
+    )
+    assert result.stdout.strip() == "None []"
 
 
 def test_records_are_equal_whether_the_translation_was_made_or_cached(

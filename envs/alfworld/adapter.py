@@ -110,6 +110,9 @@ class CompiledAlfworld(AlfworldEnvironment):
     def certify(self, depth: int) -> Certificate:
         return self._here().certify(depth)
 
+    def distance(self, limit: int) -> int | None:
+        return self._here().distance(limit)
+
     def plan(self) -> tuple[str, ...]:
         return self._here().plan()
 
@@ -151,6 +154,9 @@ class NativeAlfworld(AlfworldEnvironment):
             task, seed, prefix = self._at
             return frontier.search(self, task, seed, tuple(prefix), depth)
         return self._mirror.certify(depth)
+
+    def distance(self, limit: int) -> int | None:
+        return self.certify(limit).distance if self._mirror is None else self._mirror.distance(limit)
 
     def plan(self) -> tuple[str, ...]:
         return () if self._mirror is None else self._mirror.plan()

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -33,6 +35,22 @@ def host_unharmed() -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.stdout = argv, stdout
+
+
+@contextlib.contextmanager
+def _no_data_folder() -> Iterator[None]:
+    """Import alfworld without its side effects: it makes the folder that ``ALFWORLD_DATA`` names and sets the variable
+    where it is not set, after which the built-in games would no longer be the default."""
+    given = os.environ.get("ALFWORLD_DATA")
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["ALFWORLD_DATA"] = scratch
+        try:
+            yield
+        finally:
+            if given is None:
+                del os.environ["ALFWORLD_DATA"]
+            else:
+                os.environ["ALFWORLD_DATA"] = given
 
 
 class _Translator:
@@ -89,9 +107,10 @@ class NativeEngine:
 
     def __init__(self) -> None:
         try:
-            import textworld
-            from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
-            from textworld.envs.pddl import PddlEnv
+            with _no_data_folder():
+                import textworld
+                from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
+                from textworld.envs.pddl import PddlEnv
         except ImportError as error:
             raise EnvironmentFault(
                 f"the native ALFWorld engine needs textworld[pddl] and alfworld ({error}): pip install alfworld"

@@ -94,9 +94,11 @@ class FrozenLakeEnvironment(Environment):
 
     # FrontierOracle and Planner
 
-    def distance(self) -> int | None:
-        """The least number of moves that reach the goal with positive probability; ``None`` if none do."""
-        return self._current().distances.get(self._state[0])
+    def distance(self, limit: int | None = None) -> int | None:
+        """The least number of moves that reach the goal with positive probability; ``None`` if none do, or none within
+        ``limit`` moves."""
+        moves = self._current().distances.get(self._state[0])
+        return None if moves is None or (limit is not None and moves > limit) else moves
 
     def value(self, horizon: int | None = None) -> Fraction:
         """The greatest probability of success from here, over all policies: within ``horizon`` moves, or ever."""

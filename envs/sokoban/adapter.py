@@ -67,9 +67,11 @@ class SokobanEnvironment(Environment):
         """A shortest way to success, of those the first in the order of the moves; empty if there is none."""
         return self._shortest(self._state)
 
-    def distance(self) -> int | None:
-        """The least number of moves to success from here; ``None`` if the box can no longer get there."""
-        return self._current().distances.get(self._state)
+    def distance(self, limit: int | None = None) -> int | None:
+        """The least number of moves to success from here; ``None`` if the box can no longer get there, or not within
+        ``limit`` moves."""
+        moves = self._current().distances.get(self._state)
+        return None if moves is None or (limit is not None and moves > limit) else moves
 
     def certify(self, depth: int) -> Certificate:
         """The certificate of the current state, equal to the plain search's.

@@ -39,6 +39,7 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option("--solver-budget", type=int, help="Actions that a solver has.  [default: D]")
 @click.option("--seed", default=0, show_default=True, help="Seed that every decision's seed derives from.")
 @click.option("--selection-seed", default=2029, show_default=True, help="Seed that the tasks are drawn with.")
+@click.option("--distances", metavar="N", type=int, help="Record the distance to success, up to N, at every step.")
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
@@ -63,6 +64,7 @@ def run(
     solver_budget: int | None,
     seed: int,
     selection_seed: int,
+    distances: int | None,
     engine: str | None,
     trust_games: bool,
     pairs: tuple[str, ...],
@@ -98,6 +100,7 @@ def run(
         depth=depth,
         run_seed=seed,
         selection_seed=selection_seed,
+        distances=distances,
         **({} if solver_budget is None else {"solve_budget": solver_budget}),
     )
     specs = policies.resolve(list(dict.fromkeys((*reachers, *solvers))), bound)
