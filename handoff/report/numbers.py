@@ -16,6 +16,7 @@ import attrs
 from handoff.bootstrap import DEFAULT, DRAWS, Estimate, Estimates, check_options, estimate
 from handoff.errors import UsageError
 from handoff.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
+from handoff.failures import failures, share_gap
 from handoff.records import Trajectory
 from handoff.report import wording
 from handoff.study import Study
@@ -106,7 +107,7 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     """Every number that is reported of a run.
 
     On top of :func:`summary`: ``run`` (what it is), ``tables`` (the paper's Tables 1, 2, 3, 6 and 7, by name),
-    ``curves``, ``sentences`` and ``estimates`` (every estimand in full).  ``external`` is a run of other
+    ``curves``, ``failures``, ``sentences`` and ``estimates`` (every estimand in full).  ``external`` is a run of other
     tasks that Eq. 10 predicts from.  While records are owed there are counts only: ``tables`` and ``intervals`` are
     ``null`` and ``incomplete`` says what is owed.
 
@@ -118,7 +119,7 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     result: Json = {"format": FORMAT, "run": describe(study), **summary(study)}
     if not result["complete"]:
         nothing: Json = {"incomplete": wording.incomplete(result), "intervals": None, "contrasts": [], "tables": None}
-        return {**result, **nothing, "curves": None, "sentences": {}, "estimates": []}
+        return {**result, **nothing, "curves": None, "failures": None, "sentences": {}, "estimates": []}
     table = study.table()
     made = _estimates(table, options, method)
     transported = None if external is None else _transport(study, table, external, options, method)
@@ -128,6 +129,7 @@ def document(study: Study, options: Options | None = None, external: Study | Non
         "contrasts": contrasts(table, options.order),
         "tables": _tables(table, options, made, transported),
         "curves": {"arrival": _curves(table, made)},
+        "failures": _failures(study, options),
     }
     result["sentences"] = wording.sentences(result)
     full = [one.to_json() for one in made.estimates]
@@ -341,11 +343,21 @@ def _stages(table: Table, get: _Values, solver_pairs: Pairs) -> Json:
                 **{
                     name: get(f"{name}_gap", reachers=everyone, a=a, b=b) for name in ("bridge", "finish", "completion")
                 },
+                **_both(table, a, b),
                 "won_by_second_only": get("won_only", reachers=everyone, winner=b, loser=a),
                 "won_by_first_only": get("won_only", reachers=everyone, winner=a, loser=b),
             }
             for a, b in solver_pairs
         ],
+    }
+
+
+def _both(table: Table, a: str, b: str) -> Json:
+    """States that both solvers of a pair win, and that neither does."""
+    first_WTS, second_WTS = (table.won_WRTS[:, table.solver(name)] for name in (a, b))
+    return {
+        "won_by_both": int((first_WTS & second_WTS).sum()),
+        "won_by_neither": int((table.arrived_WTS & ~first_WTS & ~second_WTS).sum()),
     }
 
 
@@ -427,3 +439,14 @@ def _curves(table: Table, made: Estimates) -> list[Json]:
             points.append({"steps": step, **{name: found[name] for name in ("point", "low", "high", "numerator")}})
         curves.append({"reacher": w, "points": points})
     return curves
+
+
+def _failures(study: Study, options: Options) -> Json:
+    """Labels and step-level shares of the non-arrivals (Appendix D); ``loop_gaps`` compares the share of loops."""
+    found = failures(list(study.trajectories.values()))
+    gaps = []
+    for a, b in ordered(study.reachers, options.order)[:1]:
+        gap = share_gap(found[a], found[b], draws=options.draws, seed=options.seed, level=options.level)
+        short = {"point": gap.point, "low": gap.low, "high": gap.high, "note": gap.reason}
+        gaps.append({"reachers": [a, b], "value": {"key": None, "numerator": None, "denominator": None, **short}})
+    return {"reachers": [found[name].to_json() for name in study.reachers], "loop_gaps": gaps}

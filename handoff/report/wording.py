@@ -127,6 +127,7 @@ def sentences(numbers: Json) -> dict[str, list[str]]:
         "stages": stages(tables["stages"]),
         "budgets": budgets(tables["budgets"]),
         "types": types(tables["types"]),
+        "failures": failures(numbers["failures"]),
         "intervals": [method(numbers["intervals"])],
     }
     return {section: [sentence for sentence in found if sentence] for section, found in said.items()}
@@ -345,8 +346,12 @@ def budgets(table: Json) -> list[str]:
 
 def types(table: Json) -> list[str]:
     prediction = table["prediction"]
-    if prediction is None:
+    if prediction is None and not table["rows"][0]["interactions"]:
         return []
+    if prediction is None:
+        return [
+            "A prediction of the interaction (Eq. 10) takes its Solve gaps from a run of other tasks: --external RUN."
+        ]
     whole = prediction["whole"]
     if whole["predicted"]["point"] is None:
         return [f"There is no prediction: {whole['predicted']['note']}."]
@@ -356,6 +361,22 @@ def types(table: Json) -> list[str]:
         f"{gap_with_interval(whole['observed'])}, a residual of {gap_with_interval(whole['residual'])}."
     )
     return [found]
+
+
+def failures(table: Json) -> list[str]:
+    """Who fails to arrive, and the most frequent way."""
+    found = []
+    for one in table["reachers"]:
+        if not one["trajectories"]:
+            found.append(f"{one['reacher']} always arrives.")
+            continue
+        label, count = max(one["labels"].items(), key=lambda item: item[1])
+        found.append(
+            f"{one['reacher']} fails to arrive in {plural(one['trajectories'], 'trajectory')}, most often by "
+            f"{label.replace('_', ' ')} ({count:,}), and leaves the state unchanged on {percent(one['unchanged'])} of "
+            "their steps."
+        )
+    return found
 
 
 def method(intervals: Json) -> str:
