@@ -54,13 +54,33 @@ class Record:
 
 
 @attrs.frozen
+class Generation:
+    """How a language model came to a decision's text.
+
+    ``rendered`` is the digest of the rendered prompt, before any tokenizer.  ``finish`` is why generation ended
+    (``stop``, ``length``, ...; ``None``: the model was not asked), ``stop`` the stop string that ended it.  ``tokens``
+    counts generated tokens and ``digest`` is that of their ids (``None`` where a server does not give them).
+    ``max_tokens`` is the limit that was asked for, after it was cut to the room in the context.  ``reasoning`` is
+    thinking that a server gave apart from the text.
+    """
+
+    rendered: str
+    finish: str | None = None
+    stop: str | None = None
+    tokens: int | None = None
+    digest: str | None = None
+    max_tokens: int | None = None
+    reasoning: str | None = None
+
+
+@attrs.frozen
 class Decision:
     """One decision of a policy.
 
     ``text`` is what the policy said, ``action`` what it came to (``None``: nothing usable; the step is spent).
     ``status`` is one of ``STATUSES``; ``flags`` are remarks on the parse.  ``seed`` is the decision's paired seed.
     ``prompt_digest`` and ``prompt_tokens`` describe the input token ids where the policy has such; ``input_digest``
-    is the digest of everything that the policy was shown.
+    is the digest of everything that the policy was shown.  ``generation`` is there for language models.
     """
 
     text: str
@@ -71,6 +91,7 @@ class Decision:
     flags: tuple[str, ...] = ()
     prompt_digest: str | None = None
     prompt_tokens: int | None = None
+    generation: Generation | None = None
 
 
 STATUSES = ("parsed", "no_action", "inadmissible", "truncated", "empty", "context_overflow")
@@ -209,7 +230,7 @@ def _strict_tuple(kind: Any, converter: cattrs.BaseConverter) -> Any:
 for _kind in (int, float, bool, str):
     _converter.register_structure_hook(_kind, _strict(_kind))
 _converter.register_structure_hook_factory(_is_tuple, _strict_tuple)
-for _cls in (Task, Record, Decision, Certificate, Step, Trajectory, Clone, Endpoint):
+for _cls in (Task, Record, Generation, Decision, Certificate, Step, Trajectory, Clone, Endpoint):
     _converter.register_structure_hook(_cls, make_dict_structure_fn(_cls, _converter, _cattrs_forbid_extra_keys=True))
 
 

@@ -25,7 +25,7 @@ from handoff import environment as registry
 from handoff import frontier
 from handoff.environment import Environment, Planner
 from handoff.errors import Interrupted, UsageError
-from handoff.policies.base import Policy, Request
+from handoff.policies.base import Policy, Request, Served
 from handoff.records import Certificate, Decision, Record, Task
 from handoff.replay import replay, require_equal
 
@@ -227,7 +227,7 @@ class Episode:
 
 
 class Batcher:
-    """Makes one batch of the requests that wait for a policy."""
+    """Makes one batch of the requests that wait for a policy; one that is served elsewhere is asked at once."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -235,6 +235,8 @@ class Batcher:
         self._running: asyncio.Task[None] | None = None
 
     async def decide(self, request: Request) -> Decision:
+        if isinstance(self.policy, Served):
+            return await self.policy.decide_one(request)
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._running is None:

@@ -6,6 +6,7 @@ requests are in it.  Randomness comes from ``Request.seed`` alone.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -13,16 +14,22 @@ from typing import Any, ClassVar
 import attrs
 
 from handoff.canonical import digest
-from handoff.records import Decision, Record, Task
+from handoff.records import Decision, Record, Step, Task
 
 
 @attrs.frozen
 class Turn:
-    """One past action (the text that the environment got; empty when the step was spent without one) and the record
-    that it led to."""
+    """One past action (the text that the environment got; empty when the step was spent without one), the record that
+    it led to, and all that the policy said (``reply``)."""
 
     action: str
     record: Record
+    reply: str = ""
+
+    @classmethod
+    def of(cls, step: Step) -> Turn:
+        """The turn that a recorded step was."""
+        return cls(step.decision.action or "", step.record, step.decision.text)
 
 
 @attrs.frozen
@@ -31,7 +38,8 @@ class Request:
 
     ``history`` starts at the first action of the episode whoever took it: a solver sees the reacher's actions.
     ``remaining`` is the number of actions left, this one included.  ``plan`` is there only for a policy that
-    ``needs_plan``: actions that win from here, empty if the environment knows none.
+    ``needs_plan``: actions that win from here, empty if the environment knows none.  ``slot`` tells episodes of one
+    task apart, for choosing among equal servers; it is not shown to the policy.
     """
 
     task: Task
@@ -40,6 +48,7 @@ class Request:
     history: tuple[Turn, ...]
     remaining: int
     plan: tuple[str, ...] | None = None
+    slot: int = 0
 
     @property
     def record(self) -> Record:
@@ -47,13 +56,13 @@ class Request:
         return self.history[-1].record if self.history else self.reset
 
     def input_digest(self) -> str:
-        """Digest of everything shown: task, reset record, each action with its record, and the actions left."""
+        """Digest of everything shown: task, reset record, each action with reply and record, and the actions left."""
         return digest(
             [
                 self.task.id,
                 self.remaining,
                 self.reset.digest(),
-                [[turn.action, turn.record.digest()] for turn in self.history],
+                [[turn.action, turn.reply, turn.record.digest()] for turn in self.history],
             ]
         )
 
@@ -62,11 +71,15 @@ class Policy(ABC):
     """Decides actions.
 
     ``needs_plan`` asks the environment for a plan with every request.  A ``blocking`` policy takes so long that its
-    batches are decided in a thread, while episodes that wait for other things go on.
+    batches are decided in a thread, while episodes that wait for other things go on.  An ``exclusive`` policy holds
+    memory that others need: it is asked in a phase of its own, between :meth:`activate` and :meth:`release`.
+    ``capacity`` is how many requests at once it can make use of (0: any number will do).
     """
 
     needs_plan: ClassVar[bool] = False
     blocking: ClassVar[bool] = False
+    exclusive: ClassVar[bool] = False
+    capacity: int = 0
 
     @abstractmethod
     def decide(self, requests: Sequence[Request]) -> list[Decision]:
@@ -76,8 +89,36 @@ class Policy(ABC):
         """JSON-safe identity for the manifest: specification, digests of weights or files, sampling options."""
         return {}
 
+    def activate(self) -> None:  # noqa: B027 - optional
+        """Get ready to be asked: load the model, or move it to the accelerator.  May be called twice."""
+
+    def release(self) -> None:  # noqa: B027 - optional
+        """Give up what others need; :meth:`activate` may follow.  May be called twice."""
+
     def close(self) -> None:  # noqa: B027 - optional
         """Free what the policy holds.  May be called twice."""
+
+
+class Served(Policy):
+    """A policy whose decisions are made elsewhere, one request at a time: none is held up by the others."""
+
+    @abstractmethod
+    async def decide_one(self, request: Request) -> Decision:
+        """The decision for ``request``."""
+
+    async def aclose(self) -> None:
+        """Close what belongs to the running event loop.  May be called twice."""
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        """One decision per request, in order, all asked at once.  Not for use inside an event loop."""
+
+        async def ask() -> list[Decision]:
+            try:
+                return list(await asyncio.gather(*(self.decide_one(request) for request in requests)))
+            finally:
+                await self.aclose()
+
+        return asyncio.run(ask())
 
 
 def scripted(request: Request, action: str | None, flags: tuple[str, ...] = ()) -> Decision:
@@ -88,4 +129,4 @@ def scripted(request: Request, action: str | None, flags: tuple[str, ...] = ()) 
     return Decision(action, action, status, request.seed, request.input_digest(), flags)
 
 
-__all__ = ["Policy", "Request", "Turn", "scripted"]
+__all__ = ["Policy", "Request", "Served", "Turn", "scripted"]
