@@ -288,8 +288,11 @@ def standard(
     """All estimands that ``table`` can answer, in the order of a report.
 
     ``order`` as for :func:`pairs`.  ``budgets`` (8, 16 and 48 by default, as far as the reachers had so many actions)
-    are used where the table knows when a reacher arrived.  ``by_type`` adds the per-type table.
+    are used where the table knows when a reacher arrived.  ``by_type`` adds the per-type table.  Raises
+    :class:`~handoff.errors.UsageError` for budgets that were not observed.
     """
+    if budgets is not None and table.arrival_WTS is None:
+        raise UsageError("arrival by budget needs to know after how many actions a reacher arrived (column `arrival`)")
     found = list(_whole(table, order, budgets))
     if by_type:
         found += [item for type in table.types for item in _of_type(table, order, type)]

@@ -154,6 +154,25 @@ class Prediction:
         return (*rows, every, here[2 * types], (*here[2 * types], *every))
 
 
+def pair_of(target: Table, external: Table, names: Sequence[str] | None = None) -> tuple[str, str, str, str]:
+    """The contrast from the first of ``names`` to the second, in both roles; by default of the target's first two
+    reachers that are solvers in both tables, else of its first two reachers and the external table's first two solvers.
+
+    Raises :class:`~handoff.errors.UsageError` where there are no two.
+    """
+    if names is not None:
+        if len(names) != 2:
+            raise UsageError(f"a contrast has two checkpoints, not {len(names)}")
+        return names[0], names[1], names[0], names[1]
+    solvers = [name for name in external.solvers if name in target.solvers]
+    both = [name for name in target.reachers if name in solvers]
+    if len(both) >= 2:
+        return both[0], both[1], both[0], both[1]
+    if len(target.reachers) < 2 or len(solvers) < 2:
+        raise UsageError("a prediction needs two reachers in the target and two solvers that both tables have")
+    return target.reachers[0], target.reachers[1], solvers[0], solvers[1]
+
+
 @attrs.frozen
 class Transport:
     """``estimates`` named ``transport_<quantity>`` (``QUANTITIES``), by type and, with type ``None``, for the whole.

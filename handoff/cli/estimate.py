@@ -1,0 +1,68 @@
+"""``handoff estimate``: every estimand of a table, with intervals."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from handoff.cli import bootstrap_options, options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff estimate table.csv
+  handoff estimate table.csv --interval paper --json
+  handoff estimate runs/alfworld-0123456789 --order base,sft,dpo,rl --budgets 8,16,48
+  handoff estimate D=2=runs/two D=4=runs/four          # side by side, with paired differences
+
+A CSV has the columns task,type,seed,reacher,solver,arrived,won, one row an endpoint, with arrived and won 0 or 1; a
+reacher that never arrived has rows too.  Columns bridge (0 or 1), arrival and actions (numbers) are used if there."""
+)
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@bootstrap_options.interval
+@bootstrap_options.draws
+@bootstrap_options.seed
+@bootstrap_options.level
+@bootstrap_options.order
+@click.option("--budgets", metavar="STEPS", help="Reacher budgets for arrival.  [default: 8,16,48]")
+@options.as_json
+def estimate(
+    tables: tuple[str, ...],
+    interval: str,
+    draws: int,
+    seed: int,
+    level: float,
+    order: str | None,
+    budgets: str | None,
+    as_json: bool,
+) -> None:
+    """Print every estimand of TABLE (a CSV file or a run folder) with its interval and its counts.
+
+    Several tables, as PATH or LABEL=PATH, are put side by side.
+    """
+    from rich.console import Console
+
+    from handoff import bootstrap, estimands, loading, side_by_side
+    from handoff.report import statistics
+
+    names = bootstrap_options.names(order)
+    steps = bootstrap_options.whole_numbers("--budgets", budgets)
+    loaded = loading.labelled(tables)
+    if len(loaded) > 1:
+        several = side_by_side.side_by_side(
+            loaded, names, budgets=steps, draws=draws, seed=seed, interval=interval, level=level
+        )
+        if as_json:
+            click.echo(json.dumps(several.to_json(), indent=2, allow_nan=False))
+        else:
+            statistics.show_side_by_side(Console(), several)
+        return
+    (table,) = loaded.values()
+    asked = estimands.standard(table, names, budgets=steps)
+    made = bootstrap.estimate(table, asked, draws=draws, seed=seed, interval=interval, level=level)
+    if as_json:
+        click.echo(json.dumps(made.to_json(), indent=2, allow_nan=False))
+    else:
+        statistics.show_estimates(Console(), table, made)

@@ -1,0 +1,104 @@
+"""``handoff plan``: how many tasks and seeds a study needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from handoff.cli import bootstrap_options, options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff plan --reach sft=0.13 --reach rl=0.82 --solve sft=0.55 --solve rl=0.95 --half-width 0.1
+  handoff plan --reach sft=0.13 --reach rl=0.82 --solve sft/sft=0.44 --solve sft/rl=0.93 \\
+               --solve rl/sft=0.58 --solve rl/rl=0.95 --power 0.9 --seeds 1,4,16
+  handoff plan --pilot pilot.csv --power 0.8 --estimand survivor_interaction
+
+Solve is guessed by solver, or by reacher/solver where it depends on who reached the state."""
+)
+@click.option("--reach", "reach", multiple=True, metavar="NAME=RATE", help="Guess of a reacher's Reach; repeats.")
+@click.option("--solve", "solve", multiple=True, metavar="[REACHER/]SOLVER=RATE", help="Guess of Solve; repeats.")
+@click.option("--pilot", type=click.Path(path_type=Path), metavar="TABLE", help="Pilot study instead of guesses.")
+@click.option("--half-width", type=float, metavar="W", help="Wanted half-width of the interval: 0.1 is ten points.")
+@click.option("--power", type=float, metavar="P", help="Wanted chance that the interval excludes 0.")
+@click.option(
+    "--estimand", default="interaction", show_default=True, help="What is planned for; an unknown name lists all."
+)
+@click.option("--pair", metavar="A,B", help="The contrast A to B.  [default: the first two]")
+@click.option("--seeds", default="4", show_default=True, metavar="LIST", help="Seed slots; one curve each.")
+@click.option("--types", type=click.IntRange(1), default=6, show_default=True, help="Task types, with guesses.")
+@click.option(
+    "--spread", type=click.FloatRange(0, 4), default=1.0, show_default=True,
+    help="How much tasks of a type differ (s.d. on the logit scale), with guesses.",
+)  # fmt: skip
+@click.option(
+    "--pairing", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    help="Share of seeds on which paired arms act on one random number.",
+)  # fmt: skip
+@click.option("--repeats", type=click.IntRange(10, 100_000), default=200, show_default=True, help="Studies a size.")
+@click.option("--max-tasks", type=click.IntRange(2, 10_000), default=100, show_default=True, help="Most tasks a type.")
+@bootstrap_options.interval
+@bootstrap_options.seed
+@bootstrap_options.level
+@options.as_json
+def plan(
+    reach: tuple[str, ...],
+    solve: tuple[str, ...],
+    pilot: Path | None,
+    half_width: float | None,
+    power: float | None,
+    estimand: str,
+    pair: str | None,
+    seeds: str,
+    types: int,
+    spread: float,
+    pairing: float,
+    repeats: int,
+    max_tasks: int,
+    interval: str,
+    seed: int,
+    level: float,
+    as_json: bool,
+) -> None:
+    """How many tasks (and seeds) give a wanted half-width or power, by simulating studies of growing size."""
+    from rich.console import Console
+
+    from handoff import loading
+    from handoff import power as planning
+    from handoff.errors import UsageError
+    from handoff.report import statistics
+
+    if (pilot is None) == (not reach and not solve):
+        raise UsageError("give guesses (--reach and --solve) or a pilot's table (--pilot), one of them")
+    if pilot is not None:
+        design = planning.from_pilot(loading.load_table(pilot), pairing=pairing)
+    else:
+        guesses = planning.spread_out(
+            bootstrap_options.assigned("--reach", reach), bootstrap_options.assigned("--solve", solve)
+        )
+        design = planning.from_guesses(*guesses, types=types, spread=spread, pairing=pairing)
+    asked = planning.question(estimand, design, *(bootstrap_options.names(pair) or ()))
+    curves = [
+        planning.curve(
+            design,
+            asked,
+            slots,
+            half_width=half_width,
+            power=power,
+            sizes=[size for size in planning.SIZES if size < max_tasks] + [max_tasks],
+            repeats=repeats,
+            seed=seed,
+            interval=interval,
+            level=level,
+        )
+        for slots in bootstrap_options.whole_numbers("--seeds", seeds) or []
+    ]
+    if as_json:
+        click.echo(json.dumps({"curves": [one.to_json() for one in curves]}, indent=2, allow_nan=False))
+        return
+    for one in curves:
+        statistics.show_curve(Console(), one)

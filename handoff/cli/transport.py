@@ -1,0 +1,51 @@
+"""``handoff transport``: predict the interaction from another split."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from handoff.cli import bootstrap_options, options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff transport runs/unseen --external runs/seen
+  handoff transport unseen.csv --external seen.csv --pair sft,rl --json
+
+The two must share no task and no game, and must have run the same checkpoints alike."""
+)
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--external", required=True, type=click.Path(path_type=Path), help="Run folder or CSV of the other split."
+)
+@click.option("--pair", metavar="A,B", help="The contrast A to B.  [default: the first two reachers]")
+@bootstrap_options.interval
+@bootstrap_options.draws
+@bootstrap_options.seed
+@bootstrap_options.level
+@options.as_json
+def transport(
+    target: Path, external: Path, pair: str | None, interval: str, draws: int, seed: int, level: float, as_json: bool
+) -> None:
+    """Predict TARGET's interaction by Eq. 10: its Reach gap times the external split's Solve gap, type by type.
+
+    TARGET is a run folder or a CSV table (see `handoff estimate`).
+    """
+    from rich.console import Console
+
+    from handoff import loading
+    from handoff.report import statistics
+    from handoff.transport import pair_of
+    from handoff.transport import transport as predict
+
+    here, there = loading.load_sample(target), loading.load_sample(external)
+    chosen = pair_of(here.table, there.table, bootstrap_options.names(pair))
+    found = predict(here, there, chosen, draws=draws, seed=seed, interval=interval, level=level)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
+    else:
+        statistics.show_transport(Console(), found)
