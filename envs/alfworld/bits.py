@@ -76,7 +76,8 @@ class BitTask:
 
     The first ``places`` bits are the agent's location, exactly one of which is always set (0: there is no such group).
     ``ops`` stand in the native engine's order and no two of one command text apply together; ``goal`` is a disjunction
-    of conditions.  ``effects[index]`` are all effects of the operator of that index in the planner's order: fact,
+    of conditions.  ``texts[index]`` is the command of the operator of that index in the translation, and
+    ``effects[index]`` are all effects of the operator of that index in the planner's order: fact,
     whether it holds afterwards, and whether that is without condition.  ``given``, ``types`` of entities,
     ``hierarchy``, ``names`` and ``parameters`` of actions are what texts are made from.
     """
@@ -86,6 +87,7 @@ class BitTask:
     initial: int
     goal: tuple[Condition, ...]
     ops: tuple[Op, ...]
+    texts: tuple[str, ...]
     effects: Mapping[int, tuple[tuple[int, bool, bool], ...]]
     given: tuple[Fact, ...]
     types: Mapping[str, str]
@@ -121,6 +123,7 @@ class BitTask:
                 ]
                 for op in self.ops
             ],
+            "texts": [words.of(text) for text in self.texts],
             "effects": [
                 [index, [[v, int(holds), int(sure)] for v, holds, sure in listed]]
                 for index, listed in self.effects.items()
@@ -150,6 +153,7 @@ class BitTask:
             initial=mask_of(data["initial"]),
             goal=tuple([(mask_of(pos), mask_of(neg)) for pos, neg in data["goal"]]),
             ops=tuple(ops),
+            texts=tuple([words[i] for i in data["texts"]]),
             effects={
                 index: tuple([(v, bool(holds), bool(sure)) for v, holds, sure in listed])
                 for index, listed in data["effects"]

@@ -34,6 +34,7 @@ def build(problem: Problem, grammar: Grammar) -> BitTask:
         initial=builder.initial,
         goal=builder.goal(),
         ops=tuple(ops),
+        texts=tuple(builder.texts),
         effects=builder.effects(),
         given=problem.given,
         types=builder.types,
@@ -58,7 +59,7 @@ class _Builder:
         self._rules: dict[int, list[tuple[Literal, ...]]] = defaultdict(list)
         for axiom in problem.axioms:
             if axiom.value == problem.initial[axiom.variable]:
-                raise DataError("an axiom of the game derives a fact's default value, which is not supported")
+                continue  # the translator adds rules for the default value, which says the same
             self._rules[axiom.variable].append(axiom.conditions)
         self._cases_memo: dict[Literal, list[frozenset[Literal]]] = {}
         place = _location_group(problem, changing)
@@ -153,6 +154,7 @@ class _Builder:
     def operators(self, grammar: Grammar) -> list[Op]:
         """The ground actions in the native engine's order."""
         parameters = dict(self.problem.parameters)
+        self.texts = [""] * len(self.problem.operators)
         facts = self._static_facts()
         # The planner keeps its operators in a tree by precondition; applicable ones come out in this order.
         rank = sorted(
@@ -163,7 +165,7 @@ class _Builder:
         seen: set[tuple[str, int, int]] = set()
         for place, index in enumerate(rank):
             operator = self.problem.operators[index]
-            text = self._command(operator.name, grammar, parameters, facts)
+            text = self.texts[index] = self._command(operator.name, grammar, parameters, facts)
             steps, plain = self._change(operator.effects)
             for pos, neg in self.conditions(operator.pre):
                 if (operator.name, pos, neg) in seen:  # textworld shows one operator of a name

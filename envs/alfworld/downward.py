@@ -27,9 +27,9 @@ class PlannerLibrary:
         self._atom, self._operator = fast_downward.Atom, fast_downward.Operator
         self._library: Any = fast_downward.load_lib()
         self._library.load_sas(sas_text(domain, problem).encode())
-        self._text = {op.index: op.text for op in dynamics.task.ops}
+        self._text = dynamics.task.texts
         self._effects = (self._atom * _MOST_EFFECTS)()
-        self._operators = (self._operator * (len(dynamics.task.effects) + 1))()
+        self._operators = (self._operator * (len(self._text) + 1))()
         self._atoms = (self._atom * self._library.get_state_size())()
 
     def state_id(self) -> int:

@@ -30,7 +30,7 @@ from handoff.envs.alfworld.texts import Choice, Items, Memory, Texts, render
 from handoff.records import Certificate, Record
 
 #: Raised when the compiled form or what it is made from changes.
-ENGINE_VERSION = 1
+ENGINE_VERSION = 2
 
 NOTHING = "Nothing happens."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -26,7 +27,7 @@ Examples:
 )
 @click.option("--limit", default=6, show_default=True, type=click.IntRange(1), help="Greatest distance to look for.")
 @as_json
-def distance(game: Path, actions: click.utils.LazyFile | None, limit: int, as_json: bool) -> None:
+def distance(game: Path, actions: TextIO | None, limit: int, as_json: bool) -> None:
     """The exact distance to success in GAME, at reset and after every action.
 
     A distance is the least number of actions that wins from there; one above the limit is shown as a dash.
