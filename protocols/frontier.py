@@ -11,29 +11,26 @@ trajectories by (task, slot, reacher), then all endpoints by (task, slot, reache
 
 from __future__ import annotations
 
-import asyncio
-import platform
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from handoff import __version__
 from handoff import environment as registry
-from handoff.canonical import digest
+from handoff import launch
 from handoff.environment import Environment
-from handoff.errors import Interrupted, UsageError
+from handoff.errors import UsageError
+from handoff.launch import Prepared, Running, draw_tasks
 from handoff.policies import Policy, Request, Turn
 from handoff.policies import make as make_policy
-from handoff.progress import Progress, Tick
+from handoff.progress import Tick
 from handoff.records import Clone, Decision, Endpoint, Step, Task, Trajectory, from_json, to_json
 from handoff.replay import records_digest
-from handoff.rollout import Ask, Batcher, Episode, Pool, View, gather
-from handoff.seeds import REACH, SOLVE, SeedSchedule, derive
-from handoff.store import Key, Store
+from handoff.rollout import Ask, Batcher, Episode, View, by_policy
+from handoff.seeds import REACH, SOLVE, SeedSchedule
+from handoff.store import Key
 
 NAME = "frontier"
 TRAJECTORY, ENDPOINT = "trajectory", "endpoint"
@@ -85,36 +82,8 @@ class Config:
 
 
 def select_tasks(tasks: Sequence[Task], config: Config) -> list[Task]:
-    """The tasks of the study: ``config.tasks`` of them, as many of each type, drawn by the selection seed.
-
-    A task's place in the draw is a hash of (selection seed, task id), so the draw does not depend on the order or the
-    paths of the games, and a smaller sample is part of a larger one.  Raises :class:`~handoff.errors.UsageError` if
-    the number does not divide by the types or a type has too few tasks.
-    """
-    by_type: dict[str, list[Task]] = {}
-    for task in tasks:
-        by_type.setdefault(task.type, []).append(task)
-    types = sorted(config.types or by_type)
-    for name in types:
-        if name not in by_type:
-            raise UsageError(
-                f"split {config.split!r} has no task of type {name!r} (it has: {', '.join(sorted(by_type))})"
-            )
-    each, rest = divmod(config.tasks, len(types))
-    if rest or not each:
-        raise UsageError(
-            f"{config.tasks} tasks cannot be drawn in equal numbers from {len(types)} task types; "
-            f"ask for a multiple of {len(types)} (--tasks), or name the types (--type)"
-        )
-    chosen = []
-    for name in types:
-        if len(by_type[name]) < each:
-            raise UsageError(
-                f"type {name!r} has {len(by_type[name])} tasks in split {config.split!r}, but {each} are asked for"
-            )
-        drawn = sorted(by_type[name], key=lambda task: (derive(config.selection_seed, "select", task.id), task.id))
-        chosen.extend(drawn[:each])
-    return chosen
+    """The tasks of the study: ``config.tasks`` of them, as many of each type (:func:`handoff.launch.draw_tasks`)."""
+    return draw_tasks(tasks, config.split, config.tasks, config.types, config.selection_seed)
 
 
 def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
@@ -131,62 +100,8 @@ def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
 def identity(
     environment: Environment, config: Config, tasks: Sequence[Task], policies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """All that the run is, JSON-safe and free of paths: what its manifest holds and its digest covers."""
-    return {
-        "handoff": __version__,
-        "protocol": config.to_json(),
-        "environment": {"name": environment.name, **environment.describe(tasks)},
-        "tasks": [to_json(attrs.evolve(task, source="")) for task in tasks],
-        "policies": {name: dict(policies[name]) for name in sorted({*config.reachers, *config.solvers})},
-        "seeds": {"run": config.run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"},
-    }
-
-
-@attrs.define
-class Prepared:
-    """A study that is fully decided and has not begun: what ``--dry-run`` shows and :meth:`run` carries out."""
-
-    environment: str
-    options: Mapping[str, Any]
-    config: Config
-    tasks: Sequence[Task]
-    policies: Mapping[str, Policy]
-    identity: Mapping[str, Any]
-
-    @property
-    def digest(self) -> str:
-        return digest(dict(self.identity))
-
-    @property
-    def default_folder(self) -> Path:
-        """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
-        return Path("runs") / f"{self.environment}-{self.digest[:10]}"
-
-    def run(self, folder: Path, workers: int, progress: Progress, concurrency: int | None = None) -> list[str]:
-        """Carry the study out in ``folder``, or what is left of it.  Returns remarks on what was found there.
-
-        ``concurrency`` is how many episodes are in flight (default: four a worker).  Raises
-        :class:`~handoff.errors.Interrupted` if a worker went away; what is finished is kept.
-        """
-        host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
-        with Store(folder, self.identity, plan(self.tasks, self.config), host) as store:
-            if store.owed:
-                pool = Pool(self.environment, self.options, workers)
-                try:
-                    lanes = concurrency or 4 * max(1, workers)
-                    study = Frontier(self.config, self.tasks, pool, self.policies, store, progress, lanes)
-                    seconds = asyncio.run(study.run())
-                except Interrupted as error:
-                    raise Interrupted(
-                        f"{error}; {store.owed} of {store.planned} records are owed. "
-                        f"What is finished is kept in {folder}: type the same command to go on"
-                    ) from error
-                finally:
-                    pool.close()
-                store.note_timings(seconds)
-            else:
-                store.complete()
-            return store.dropped
+    """All that the study is (:func:`handoff.launch.identity`)."""
+    return launch.identity(environment, config.to_json(), config.run_seed, tasks, policies)
 
 
 def prepare(environment: str, options: Mapping[str, Any], config: Config, specs: Mapping[str, str]) -> Prepared:
@@ -200,22 +115,24 @@ def prepare(environment: str, options: Mapping[str, Any], config: Config, specs:
         tasks = select_tasks(instance.tasks(config.split), config)
         policies = {name: make_policy(spec) for name, spec in specs.items()}
         described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
-        return Prepared(environment, options, config, tasks, policies, identity(instance, config, tasks, described))
+        what = identity(instance, config, tasks, described)
     finally:
         instance.close()
+
+    async def carry_out(running: Running) -> dict[str, float]:
+        return await Frontier(config, tasks, policies, running).run()
+
+    return Prepared(environment, options, tasks, policies, what, plan(tasks, config), carry_out)
 
 
 @attrs.define
 class Frontier:
-    """One run of the protocol: ``tasks`` with their sources, an environment pool, policies by name, and a store."""
+    """One run of the protocol on ``tasks`` (with their sources), by policies by name."""
 
     config: Config
     tasks: Sequence[Task]
-    pool: Pool
     policies: Mapping[str, Policy]
-    store: Store
-    progress: Progress
-    concurrency: int
+    running: Running
 
     async def run(self) -> dict[str, float]:
         """Run whatever the store does not hold yet.  Returns wall-clock seconds by phase."""
@@ -224,35 +141,34 @@ class Frontier:
             started = time.perf_counter()
             await job()
             seconds[phase] = time.perf_counter() - started
-        self.store.complete()
         return seconds
 
     async def _reach_all(self) -> None:
         batchers = {name: Batcher(self.policies[name]) for name in self.config.reachers}
-        jobs: list[Callable[[], Awaitable[None]]] = []
+        jobs: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         cells = [
-            (reacher, task, slot)  # one reacher after the other: its model is loaded once
+            (reacher, task, slot)
             for reacher in self.config.reachers
             for task in self.tasks
             for slot in range(self.config.slots)
         ]
-        with self.progress.phase("reach", len(cells)) as tick:
+        with self.running.progress.phase("reach", len(cells)) as tick:
             for reacher, task, slot in cells:
-                if self.store.body((TRAJECTORY, task.id, str(slot), reacher)) is None:
-                    jobs.append(partial(self._reach, task, slot, reacher, batchers[reacher], tick))
+                if self.running.store.body((TRAJECTORY, task.id, str(slot), reacher)) is None:
+                    jobs.append((reacher, partial(self._reach, task, slot, reacher, batchers[reacher], tick)))
                 else:
                     tick(resumed=True)
-            await gather(jobs, self.concurrency)
+            await by_policy(jobs, self.policies, self.running.concurrency)
 
     async def _reach(self, task: Task, slot: int, reacher: str, batcher: Batcher, tick: Tick) -> None:
-        async with self.pool.episode() as episode:
+        async with self.running.pool.episode() as episode:
             trajectory = await reach(episode, task, slot, reacher, batcher, self.config)
-        self.store.finish((TRAJECTORY, task.id, str(slot), reacher), to_json(trajectory))
+        self.running.store.finish((TRAJECTORY, task.id, str(slot), reacher), to_json(trajectory))
         tick()
 
     async def _solve_all(self) -> None:
         batchers = {name: Batcher(self.policies[name]) for name in self.config.solvers}
-        jobs: list[Callable[[], Awaitable[None]]] = []
+        jobs: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         cells = [
             (solver, task, slot, reacher)
             for solver in self.config.solvers
@@ -264,7 +180,7 @@ class Frontier:
         for task in self.tasks:
             for slot in range(self.config.slots):
                 for reacher in self.config.reachers:
-                    body = self.store.body((TRAJECTORY, task.id, str(slot), reacher))
+                    body = self.running.store.body((TRAJECTORY, task.id, str(slot), reacher))
                     assert body is not None, "every trajectory is finished before a solver starts"
                     if body["arrival"] is not None:
                         arrived[task.id, slot, reacher] = body
@@ -272,24 +188,24 @@ class Frontier:
                     for solver in self.config.solvers:
                         row = Endpoint(task.id, slot, reacher, solver, arrived=False, won=False)
                         key = (ENDPOINT, task.id, str(slot), reacher, solver)
-                        self.store.finish(key, to_json(row), durable=False)
-        with self.progress.phase("solve", len(arrived) * len(self.config.solvers)) as tick:
+                        self.running.store.finish(key, to_json(row), durable=False)
+        with self.running.progress.phase("solve", len(arrived) * len(self.config.solvers)) as tick:
             for solver, task, slot, reacher in cells:
                 if (task.id, slot, reacher) not in arrived:
                     continue
                 key = (ENDPOINT, task.id, str(slot), reacher, solver)
-                if self.store.body(key) is None:
+                if self.running.store.body(key) is None:
                     body = arrived[task.id, slot, reacher]
-                    jobs.append(partial(self._solve, key, task, body, solver, batchers[solver], tick))
+                    jobs.append((solver, partial(self._solve, key, task, body, solver, batchers[solver], tick)))
                 else:
                     tick(resumed=True)
-            await gather(jobs, self.concurrency)
+            await by_policy(jobs, self.policies, self.running.concurrency)
 
     async def _solve(self, key: Key, task: Task, body: Any, solver: str, batcher: Batcher, tick: Tick) -> None:
         trajectory = from_json(Trajectory, body, "/".join(key))
-        async with self.pool.episode() as episode:
+        async with self.running.pool.episode() as episode:
             endpoint = await solve(episode, task, trajectory, solver, batcher, self.config)
-        self.store.finish(key, to_json(endpoint))
+        self.running.store.finish(key, to_json(endpoint))
         tick()
 
 
@@ -311,6 +227,7 @@ async def reach(episode: Episode, task: Task, slot: int, reacher: str, batcher: 
             history=turns(steps),
             remaining=config.reach_budget - len(steps),
             plan=view.plan,
+            slot=slot,
         )
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
         steps.append(Step(decision, view.record, view.certificate, view.distance))
@@ -361,6 +278,7 @@ async def solve(
             history=turns([*trajectory.steps, *steps]),
             remaining=config.solve_budget - len(steps),
             plan=view.plan,
+            slot=trajectory.slot,
         )
         first_input = first_input or request.input_digest()
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
@@ -380,7 +298,7 @@ async def solve(
 
 def turns(steps: Sequence[Step]) -> tuple[Turn, ...]:
     """The history that a policy is shown after ``steps``."""
-    return tuple(Turn(step.decision.action or "", step.record) for step in steps)
+    return tuple(Turn.of(step) for step in steps)
 
 
 async def decide_and_step(

@@ -1,0 +1,147 @@
+"""A run that is fully decided, and carrying it out: what every protocol shares.
+
+A protocol decides its tasks, its identity (everything that the run is) and its plan (the keys of its records in their
+sealed order), and says how to carry it out.  Here: the folder, the pool, resume, and what is owed when it breaks off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from handoff import __version__
+from handoff.canonical import digest
+from handoff.environment import Environment
+from handoff.errors import Interrupted, UsageError
+from handoff.policies import Policy
+from handoff.progress import Progress
+from handoff.records import Task, to_json
+from handoff.rollout import Pool
+from handoff.seeds import derive
+from handoff.store import Key, Store
+
+
+@attrs.frozen
+class Running:
+    """What a protocol runs with: environments, the store, progress, and how many episodes may be in flight."""
+
+    pool: Pool
+    store: Store
+    progress: Progress
+    concurrency: int
+
+
+@attrs.define
+class Prepared:
+    """A run that is fully decided and has not begun: what ``--dry-run`` shows and :meth:`run` carries out.
+
+    ``carry_out`` finishes every record that the store does not hold and returns wall-clock seconds by phase.
+    """
+
+    environment: str
+    options: Mapping[str, Any]
+    tasks: Sequence[Task]
+    policies: dict[str, Policy]
+    identity: Mapping[str, Any]
+    plan: Sequence[Key]
+    carry_out: Callable[[Running], Awaitable[dict[str, float]]]
+
+    @property
+    def digest(self) -> str:
+        return digest(dict(self.identity))
+
+    @property
+    def default_folder(self) -> Path:
+        """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
+        return Path("runs") / f"{self.environment}-{self.digest[:10]}"
+
+    def run(self, folder: Path, workers: int, progress: Progress, concurrency: int | None = None) -> list[str]:
+        """Carry the run out in ``folder``, or what is left of it.  Returns remarks on what was found there.
+
+        ``concurrency`` is how many episodes are in flight (default: four a worker).  Raises
+        :class:`~handoff.errors.Interrupted` if a worker or a server went away; what is finished is kept.
+        """
+        host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
+        with Store(folder, self.identity, self.plan, host) as store:
+            if store.owed:
+                pool = Pool(self.environment, self.options, workers)
+                try:
+                    running = Running(pool, store, progress, concurrency or 4 * max(1, workers))
+                    seconds = asyncio.run(self._carry_out(running))
+                except Interrupted as error:
+                    raise Interrupted(f"{error}; {_owed(store)}") from error
+                except KeyboardInterrupt:
+                    raise Interrupted(f"stopped by the user; {_owed(store)}") from None
+                finally:
+                    pool.close()
+                store.note_timings(seconds)
+            store.complete()
+            return store.dropped
+
+    async def _carry_out(self, running: Running) -> dict[str, float]:
+        return await self.carry_out(running)
+
+
+def _owed(store: Store) -> str:
+    return (
+        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {store.folder}: "
+        "type the same command to go on"
+    )
+
+
+def identity(
+    environment: Environment,
+    protocol: Mapping[str, Any],
+    run_seed: int,
+    tasks: Sequence[Task],
+    policies: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """All that a run is, JSON-safe and free of paths: what its manifest holds and its digest covers."""
+    return {
+        "handoff": __version__,
+        "protocol": dict(protocol),
+        "environment": {"name": environment.name, **environment.describe(tasks)},
+        "tasks": [to_json(attrs.evolve(task, source="")) for task in tasks],
+        "policies": {name: dict(policies[name]) for name in sorted(policies)},
+        "seeds": {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"},
+    }
+
+
+def draw_tasks(
+    tasks: Sequence[Task], split: str, count: int | None, types: Sequence[str], selection_seed: int
+) -> list[Task]:
+    """``count`` of ``tasks``, as many of each type, drawn by a seed; all of them if ``count`` is ``None``.
+
+    A task's place in the draw is a hash of (selection seed, task id), so the draw does not depend on the order or the
+    paths of the tasks, and a smaller sample is part of a larger one.  Raises :class:`~handoff.errors.UsageError` if
+    the number does not divide by the types or a type has too few tasks.
+    """
+    by_type: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_type.setdefault(task.type, []).append(task)
+    wanted = sorted(types or by_type)
+    for name in wanted:
+        if name not in by_type:
+            raise UsageError(f"split {split!r} has no task of type {name!r} (it has: {', '.join(sorted(by_type))})")
+    if count is None:
+        return [task for name in wanted for task in by_type[name]]
+    each, rest = divmod(count, len(wanted))
+    if rest or not each:
+        raise UsageError(
+            f"{count} tasks cannot be drawn in equal numbers from {len(wanted)} task types; "
+            f"ask for a multiple of {len(wanted)} (--tasks), or name the types (--type)"
+        )
+    chosen: list[Task] = []
+    for name in wanted:
+        if len(by_type[name]) < each:
+            raise UsageError(
+                f"type {name!r} has {len(by_type[name])} tasks in split {split!r}, but {each} are asked for"
+            )
+        drawn = sorted(by_type[name], key=lambda task: (derive(selection_seed, "select", task.id), task.id))
+        chosen.extend(drawn[:each])
+    return chosen
