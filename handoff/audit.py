@@ -161,10 +161,10 @@ def _input_digests(
     task: Task, reset: Record, before: Sequence[Step], steps: Sequence[Step], budget: int
 ) -> Iterator[str]:
     """The digest of everything shown at each decision in ``steps``, recomputed from the records."""
-    history = [Turn(step.decision.action or "", step.record) for step in before]
+    history = [Turn.of(step) for step in before]
     for position, step in enumerate(steps):
         yield Request(task, 0, reset, tuple(history), budget - position).input_digest()
-        history.append(Turn(step.decision.action or "", step.record))
+        history.append(Turn.of(step))
 
 
 def _check_inputs(audit: Audit, study: Study) -> None:

@@ -267,6 +267,27 @@ class Batcher:
             self._running = None
 
 
+async def by_policy(
+    jobs: Sequence[tuple[str, Callable[[], Awaitable[None]]]], policies: Mapping[str, Policy], concurrency: int
+) -> None:
+    """Run ``jobs``, each named by the policy that it asks, as :func:`gather` does.
+
+    Policies that can be asked side by side are; each exclusive one has a phase of its own, in which its model is in
+    memory and no other is.
+    """
+    names = list(dict.fromkeys(name for name, _ in jobs))
+    exclusive = [name for name in names if policies[name].exclusive]
+    for phase in ([name for name in names if name not in exclusive], *([name] for name in exclusive)):
+        chosen = [policies[name] for name in phase]
+        try:
+            for policy in chosen:
+                await asyncio.to_thread(policy.activate)
+            await gather([job for name, job in jobs if name in phase], concurrency)
+        finally:
+            for policy in chosen:
+                policy.release()
+
+
 async def gather(jobs: Iterable[Callable[[], Awaitable[T]]], concurrency: int) -> None:
     """Run ``jobs``, at most ``concurrency`` at a time, starting them in order.
 
