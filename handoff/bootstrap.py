@@ -168,9 +168,34 @@ def draw(evaluation: Evaluated, plan: Plan, draws: int, seed: int, stream: int =
     """Shape (E, B): every estimand in every draw, NaN where a denominator is empty."""
     values_EB = np.empty((len(evaluation.estimands), draws))
     scale_T = plan.scale_T()
-    for first, counts_BT in plan.blocks(draws, seed, stream):
-        values_EB[:, first : first + len(counts_BT)] = evaluation.values(counts_BT, scale_T)
+    listed = _listed(evaluation, plan, scale_T)
+    known = {e for which, _ in listed.values() for e in which}
+    others = [e for e in range(len(evaluation.estimands)) if e not in known]
+    for block in plan.blocks(draws, seed, stream):
+        span = slice(block.first, block.first + len(block.counts_BT))
+        if others:
+            values_EB[others, span] = evaluation.values(block.counts_BT, scale_T, others)
+        for h, (which, values_EM) in listed.items():
+            picked_B = block.picks[h]
+            assert picked_B is not None
+            for e, values_M in zip(which, values_EM, strict=True):
+                values_EB[e, span] = values_M[picked_B]
     return values_EB
+
+
+def _listed(evaluation: Evaluated, plan: Plan, scale_T: FloatArray) -> dict[int, tuple[list[int], FloatArray]]:
+    """Estimands of one type whose stratum has a menu: their values for every line of it, by stratum.  A draw is then
+    looked up instead of computed."""
+    found: dict[int, tuple[list[int], FloatArray]] = {}
+    for h, (stratum, menu) in enumerate(zip(plan.strata, plan.menus(), strict=True)):
+        types = {evaluation.strata[task] for task in stratum.tasks}
+        which = [e for e, type in enumerate(evaluation.alone_E) if type is not None and types == {type}]
+        if menu is None or not which:
+            continue
+        weights_MT = np.zeros((len(menu), plan.tasks))
+        weights_MT[:, stratum.columns] = menu
+        found[h] = which, evaluation.values(weights_MT, scale_T, which)
+    return found
 
 
 def judge(evaluation: Evaluated, values_EB: FloatArray, plan: Plan, method: str, level: float) -> list[Estimate]:
@@ -187,8 +212,9 @@ def _judge_one(
         empty = next(ratio for ratio in ratios if ratio.denominator == 0)
         reason = f"undefined: the denominator of {empty.label} is 0"
         return Estimate(asked, None, None, None, ratios, reason=reason, interval_reason=reason)
-    undefined_B = np.isnan(values_B)
-    excluded = int(undefined_B.sum())
+    least = float(values_B.min())  # NaN if any is: cheaper than to look for them where there are none
+    undefined_B = np.isnan(values_B) if math.isnan(least) else None
+    excluded = int(undefined_B.sum()) if undefined_B is not None else 0
     notes = list(_lone_notes(plan, asked, uncertainty))
 
     def without(reason: str) -> Estimate:
@@ -199,7 +225,7 @@ def _judge_one(
             f"refused: {excluded:,} of {len(values_B):,} draws ({excluded / len(values_B):.2%}) have an empty "
             f"denominator, more than {EXCLUDED_LIMIT:.0%}"
         )
-    kept_B = values_B[~undefined_B] if excluded else values_B
+    kept_B = values_B if undefined_B is None else values_B[~undefined_B]
     if float(kept_B.max() - kept_B.min()) <= SAME:
         notes.append("degenerate: every draw gives the same value, so the draws say nothing of uncertainty")
     if uncertainty is None:

@@ -25,8 +25,11 @@ class Evaluated(Protocol):
     limits_E: FloatArray
     strata: tuple[str, ...]
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        """Shape (E, B)."""
+    #: The one type on whose tasks alone an estimand depends; ``None`` if it may depend on all.
+    alone_E: tuple[str | None, ...]
+
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
+        """Shape (E, B): all estimands, or those numbered ``which``."""
         ...
 
 
@@ -49,13 +52,15 @@ class Evaluation:
         self.points_E: FloatArray = np.array(points)
         self.ratios_E: tuple[tuple[Ratio, ...], ...] = tuple(ratios)
         self.limits_E: FloatArray = np.array([estimand.limit for estimand in self.estimands])
+        self.alone_E = tuple(estimand.type for estimand in self.estimands)
         asked = {count: counts_T for sums in observed.values() for count, counts_T in sums.asked.items()}
         self._index = {count: k for k, count in enumerate(asked)}
         self._counts_KT = np.array(list(asked.values()), np.float64).reshape(-1, len(table.tasks))
         self._spans = _spans(table.strata)
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        """Shape (E, B): every estimand under B weightings.  NaN where a denominator is empty.
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
+        """Shape (E, B): all estimands, or those numbered ``which``, under B weightings.  NaN where a denominator is
+        empty.
 
         A task weighs ``weights_BT * scale_T``; ``scale_T`` must not vary within a task type.  It is applied after the
         tasks of a type are added up, which keeps those sums whole numbers when the weights are.
@@ -69,8 +74,9 @@ class Evaluation:
             by_type[type] = Sums(self._index, sums_KB)
         by_type[None] = Sums(self._index, whole_KB)
         nothing = Sums(self._index, np.zeros_like(whole_KB))
-        values_EB = np.empty((len(self.estimands), len(weights_BT)))
-        for e, estimand in enumerate(self.estimands):
+        wanted = self.estimands if which is None else [self.estimands[e] for e in which]
+        values_EB = np.empty((len(wanted), len(weights_BT)))
+        for e, estimand in enumerate(wanted):
             values_EB[e] = estimand(by_type.get(estimand.type, nothing))
         return values_EB
 
@@ -112,7 +118,8 @@ class Difference:
         self.points_E: FloatArray = second.points_E - first.points_E
         self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
         self.limits_E: FloatArray = first.limits_E + second.limits_E
+        self.alone_E = first.alone_E
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
         first, second = self._parts
-        return second.values(weights_BT, scale_T) - first.values(weights_BT, scale_T)
+        return second.values(weights_BT, scale_T, which) - first.values(weights_BT, scale_T, which)

@@ -12,9 +12,13 @@ from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from handoff.sums import FloatArray
 from handoff.table import IntArray
+
+#: A stratum that can be drawn in at most so many ways has them listed: a draw is then one number, not one a task.
+MENU = 2**13
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +33,31 @@ class Stratum:
         """``tasks`` as a slice where they stand together: much faster to write to."""
         first, last = int(self.tasks[0]), int(self.tasks[-1])
         return slice(first, last + 1) if last - first + 1 == len(self.tasks) else self.tasks
+
+    def menu(self) -> FloatArray | None:
+        """``counts_MN`` of all M equally likely ways to take from these N tasks, where these are few; else ``None``."""
+        n, m = len(self.tasks), self.takes
+        if n**m > MENU:
+            return None
+        counts_MN = np.zeros((n**m, n))
+        ways = np.arange(n**m)
+        for _ in range(m):
+            ways, chosen_M = np.divmod(ways, n)
+            counts_MN[np.arange(n**m), chosen_M] += 1
+        return counts_MN
+
+
+@attrs.frozen(eq=False)
+class Block:
+    """Draws ``first`` and following.
+
+    ``counts_BT`` says how often each task was taken, ``picks`` for every stratum which line of its menu that was
+    (``None`` where it has no menu).
+    """
+
+    first: int
+    counts_BT: FloatArray
+    picks: tuple[NDArray[np.uint16] | None, ...]
 
 
 @attrs.frozen(eq=False)
@@ -49,25 +78,36 @@ class Plan:
             scale_T[stratum.tasks] = len(stratum.tasks) / stratum.takes
         return scale_T
 
-    def blocks(self, draws: int, seed: int, stream: int = 0) -> Iterator[tuple[int, FloatArray]]:
-        """``(first draw, counts_BT)`` of every block: how often each task was taken.
+    def menus(self) -> tuple[FloatArray | None, ...]:
+        """:meth:`Stratum.menu` of every stratum."""
+        return tuple(stratum.menu() for stratum in self.strata)
 
-        ``stream`` separates samples that are drawn independently under one ``seed``.
-        """
-        size = max(1, min(8192, 2**20 // self.tasks))
+    def blocks(self, draws: int, seed: int, stream: int = 0) -> Iterator[Block]:
+        """The draws in blocks.  ``stream`` separates samples that are drawn independently under one ``seed``."""
+        size = max(1, min(2**15, 2**20 // self.tasks))
+        menus = self.menus()
         for number, first in enumerate(range(0, draws, size)):
-            rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(stream, number))))
-            yield first, self._draw(rng, size)[: draws - first]
+            yield self._block(first, min(size, draws - first), menus, (seed, stream, number))
 
-    def _draw(self, rng: np.random.Generator, draws: int) -> FloatArray:
+    def _block(self, first: int, draws: int, menus: tuple[FloatArray | None, ...], key: tuple[int, int, int]) -> Block:
+        seed, *address = key
         counts_BT = np.empty((draws, self.tasks))
-        for stratum in self.strata:
+        picks: list[NDArray[np.uint16] | None] = []
+        for h, (stratum, menu) in enumerate(zip(self.strata, menus, strict=True)):
+            # A generator for every stratum and block: the first draws are the same however many are wanted.
+            rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(*address, h))))
+            if menu is not None:
+                picked_B = rng.integers(len(menu), size=draws, dtype=np.uint16)
+                counts_BT[:, stratum.columns] = menu[picked_B]
+                picks.append(picked_B)
+                continue
             n = len(stratum.tasks)
             narrow: type[np.unsignedinteger[Any]] = np.uint16 if n < 2**16 else np.uint32
             chosen_BM = rng.integers(n, size=(draws, stratum.takes), dtype=narrow)
             cells_BM = np.add(chosen_BM, np.arange(0, draws * n, n)[:, None])
             counts_BT[:, stratum.columns] = np.bincount(cells_BM.ravel(), minlength=draws * n).reshape(draws, n)
-        return counts_BT
+            picks.append(None)
+        return Block(first, counts_BT, tuple(picks))
 
 
 def ordinary(strata: Sequence[str]) -> Plan:

@@ -19,12 +19,12 @@ from handoff.estimands import Estimand, estimand, standard
 from handoff.evaluation import Evaluation
 from handoff.intervals import effective_trials, percentiles, score, student, widened
 from handoff.jackknife import spread
-from handoff.resampling import ordinary, rescaled
+from handoff.resampling import Plan, ordinary, rescaled
 from handoff.table import Table
 
 BOTH = ("sft", "rl")
 CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
-SIZES = (2, 3, 5, 6)
+SIZES = (2, 3, 5, 9)  # all but the last have their draws listed
 
 
 def unbalanced(sizes: tuple[int, ...] = SIZES, slots: int = 3, seed: int = 5) -> Table:
@@ -47,6 +47,10 @@ SLOW = [
     estimand("completion", reachers=BOTH, solver="sft"),
     estimand("endpoint", reacher="rl", solver="sft", type="type 2"),
 ]
+
+
+def counts_of(plan: Plan, draws: int, seed: int, stream: int = 0) -> np.ndarray:
+    return np.concatenate([block.counts_BT for block in plan.blocks(draws, seed, stream)])
 
 
 def divided(a: float, b: float) -> float:
@@ -93,7 +97,7 @@ def test_the_weight_matrix_equals_a_loop_written_bootstrap_on_the_same_draws_exa
     table = unbalanced()
     plan = plan_of(table, method)
     fast_EB = draw(Evaluation(table, SLOW), plan, 300, seed=11)
-    ((_, counts_BT),) = list(plan.blocks(300, 11))
+    counts_BT = counts_of(plan, 300, 11)
     size = dict(zip(table.types, SIZES, strict=True))
     weights = {type: 1.0 if method == "paper" else size[type] / (size[type] - 1) for type in table.types}
     for b in range(300):
@@ -106,17 +110,17 @@ def test_the_weight_matrix_equals_a_loop_written_bootstrap_on_the_same_draws_exa
 
 def test_a_drawn_task_is_equally_often_each_task_of_its_type() -> None:
     plan = ordinary(unbalanced().strata)
-    counts_BT = np.concatenate([counts for _, counts in plan.blocks(20_000, 3)])
+    counts_BT = counts_of(plan, 20_000, 3)
     # A task's count in one draw is binomial(n, 1/n): mean 1, variance below 1; the mean of 20,000 has s.d. < 0.0071.
     assert np.abs(counts_BT.mean(axis=0) - 1).max() < 0.03
 
 
 def test_draws_do_not_depend_on_how_many_are_asked_for() -> None:
     plan = rescaled(unbalanced().strata)
-    few = np.concatenate([counts for _, counts in plan.blocks(9_000, 7)])
-    many = np.concatenate([counts for _, counts in plan.blocks(20_000, 7)])
+    few = counts_of(plan, 9_000, 7)
+    many = counts_of(plan, 50_000, 7)
     assert np.array_equal(few, many[:9_000])
-    other = np.concatenate([counts for _, counts in plan.blocks(9_000, 7, stream=1)])
+    other = counts_of(plan, 9_000, 7, stream=1)
     assert not np.array_equal(few, other)
 
 
@@ -246,9 +250,9 @@ def test_all_ones_have_an_honest_default_interval_or_none() -> None:
 
 def test_strata_of_1_and_9_tasks_stay_fixed_in_the_papers_draws_and_say_what_that_means() -> None:
     table = unbalanced((1, 9))
-    for _, counts_BT in plan_of(table, "paper").blocks(1000, 0):
-        assert (counts_BT[:, 0] == 1).all()
-        assert (counts_BT[:, 1:].sum(axis=1) == 9).all()
+    counts_BT = counts_of(plan_of(table, "paper"), 1000, 0)
+    assert (counts_BT[:, 0] == 1).all()
+    assert (counts_BT[:, 1:].sum(axis=1) == 9).all()
     found = estimate(table, [estimand("interaction", **CROSS)], draws=500, interval="paper").estimates[0]
     assert any("only one task of type type 0" in note and "too narrow" in note for note in found.notes)
     lone = estimate(table, [estimand("reach", reacher="rl", type="type 0")], draws=500, interval="paper").estimates[0]

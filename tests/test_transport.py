@@ -65,7 +65,8 @@ def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
     prediction = Prediction(target, external, PAIR)
     plan = joined(plan_of(target, "paper"), plan_of(external, "paper"))
     values_EB = draw(prediction, plan, 60, seed=8)
-    ((_, counts_BT),) = list(plan.blocks(60, 8))
+    (block,) = list(plan.blocks(60, 8))
+    counts_BT = block.counts_BT
     for b in range(60):
         predicted = 0.0
         for g in range(6):
@@ -89,7 +90,7 @@ def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
 def test_both_splits_are_drawn_independently() -> None:
     table = paper_tables.unseen()
     plan = joined(plan_of(table, "paper"), plan_of(table, "paper"))
-    counts_BT = np.concatenate([counts for _, counts in plan.blocks(20_000, 0)])
+    counts_BT = np.concatenate([block.counts_BT for block in plan.blocks(20_000, 0)])
     correlation = np.corrcoef(counts_BT[:, :30].T, counts_BT[:, 30:].T)[:30, 30:]
     assert np.abs(correlation).max() < 5 / math.sqrt(20_000)
 
