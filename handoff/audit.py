@@ -6,9 +6,9 @@ which need neither the environment nor time.  :mod:`handoff.certification` repla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import attrs
 
@@ -19,7 +19,7 @@ from handoff.records import STATUSES, Endpoint, Record, Step, Task, Trajectory, 
 from handoff.replay import records_digest
 from handoff.seeds import REACH, SOLVE, SeedSchedule
 from handoff.store import read_seal
-from handoff.study import Study, load
+from handoff.study import Study
 
 
 @attrs.define
@@ -68,32 +68,46 @@ class Audit:
         }
 
 
-def read_run(folder: Path) -> tuple[Audit, Study | None]:
-    """The checks of the folder's own integrity; the study is ``None`` if it cannot be read."""
+class SealedRun(Protocol):
+    """What the integrity checks need of a run that was read."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+
+    @property
+    def count(self) -> int:
+        """Sealed records."""
+
+    @property
+    def still_owed(self) -> str:
+        """What is owed, in words."""
+
+
+R = TypeVar("R", bound=SealedRun)
+
+
+def read_run(folder: Path, load: Callable[[Path], R]) -> tuple[Audit, R | None]:
+    """The checks of the folder's own integrity, and the run that ``load`` reads (``None`` if it cannot be read)."""
     audit = Audit(folder)
     chain = audit.check("chain", "every record has its digest, its place and follows the one before")
     try:
-        study = load(folder)
+        run = load(folder)
     except (StoreError, DataError) as error:
         if not (folder / "manifest.json").exists():
             raise
         chain.require(False, str(error))
         return audit, None
-    chain.count = 1 + len(study.trajectories) + len(study.endpoints)
+    chain.count = 1 + run.count
     seal = audit.check("seal", "the run is complete and its last record is the one that was sealed")
     stated = read_seal(folder)
     if stated is None:
-        seal.require(False, f"not complete: {study.owed[0]} trajectories and {study.owed[1]} endpoints are owed")
+        seal.require(False, f"not complete: {run.still_owed} are owed")
     else:
         lines = (folder / "records.jsonl").read_bytes().splitlines()
-        head = _head(study, lines)
+        head = str(parse(lines[-1])["digest"]) if lines else str(run.manifest["digest"])
         seal.require(stated["records"] == len(lines), f"{len(lines)} records, but {stated['records']!r} were sealed")
         seal.require(stated["head"] == head, "the last record is not the one that was sealed")
-    return audit, study
-
-
-def _head(study: Study, lines: Sequence[bytes]) -> str:
-    return str(parse(lines[-1])["digest"]) if lines else str(study.manifest["digest"])
+    return audit, run
 
 
 def check_records(audit: Audit, study: Study) -> None:

@@ -17,8 +17,10 @@ from handoff.audit import Audit, Check, cells, name_cell
 from handoff.environment import Certified, Environment
 from handoff.errors import DataError, ReplayMismatch
 from handoff.progress import Progress, Tick
-from handoff.records import Certificate, Endpoint, Task, Trajectory, to_json
+from handoff.records import Certificate, Endpoint, Rollout, Task, Trajectory, to_json
+from handoff.replay import records_digest
 from handoff.rollout import Ask, Pool, View, gather
+from handoff.rollout_study import RolloutStudy
 from handoff.study import Study
 
 
@@ -114,6 +116,32 @@ async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick
             except (ReplayMismatch, DataError) as error:
                 checks.ends.failures.append(f"{job.cell}: {error}")
     tick()
+
+
+async def certify_rollouts(
+    audit: Audit, study: RolloutStudy, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
+) -> None:
+    """Add the check ``replay`` of a rollouts run: each episode again, its records' digest and its success equal."""
+    check = audit.check("replay", "every rollout's records and success are equal on the reference engine")
+
+    async def one(rollout: Rollout, tick: Tick) -> None:
+        cell = f"task {tasks[rollout.task].name}, policy {rollout.policy}, rollout {rollout.index}"
+        async with pool.episode() as episode:
+            view = await episode.reset(tasks[rollout.task], rollout.reset_seed, Ask())
+            records = [view.record]
+            for decision in rollout.decisions:
+                if view.record.won or view.record.done:
+                    break
+                view = await episode.step(decision.action, Ask()) if decision.action else view
+                records.append(view.record)
+        check.require(records_digest(records) == rollout.digest, f"{cell}: its records differ")
+        check.require(view.record.won == rollout.won, f"{cell}: won is recorded as {rollout.won}")
+        tick()
+
+    jobs = [rollout for rollout in study.rollouts.values() if rollout.task in tasks]
+    with progress.phase("replay", len(jobs)) as tick:
+        await gather([partial(one, job, tick) for job in jobs], concurrency)
+    check.failures.sort()
 
 
 def _compare(stated: Certificate | None, found: Certificate | None) -> str:

@@ -79,11 +79,19 @@ def matched(base: Counts, post: Counts) -> tuple[Counts, Counts]:
 
 
 def read_counts(path: str | Path, name: str | None = None) -> Counts:
-    """The counts that a CSV or JSONL file holds.  ``name`` is the policy's (default: the file's name without ending).
+    """The counts that a CSV or JSONL file holds, or a rollouts run (``RUN``, or ``RUN#POLICY`` if it has several).
+
+    ``name`` is the policy's (default: the file's name without ending, or the run's name for it).
 
     Raises :class:`~handoff.errors.DataError`, with the line, for anything but one row a task with whole numbers
     0 <= c <= n, and :class:`~handoff.errors.UsageError` if the file cannot be read.
     """
+    folder, _, policy = str(path).partition("#")
+    if Path(folder).is_dir():
+        from handoff import rollout_study  # it reads counts out as this module's class
+
+        found = rollout_study.load(folder).counts(policy or None)
+        return found if name is None else attrs.evolve(found, name=name)
     path = Path(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")

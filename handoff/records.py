@@ -197,6 +197,26 @@ class Endpoint:
     steps: tuple[Step, ...] = ()
 
 
+@attrs.frozen
+class Rollout:
+    """One of N independent episodes of a policy on a task, without a handoff.
+
+    ``decisions`` are all that it decided; its records are not kept but for their number and ``digest``, for the episode
+    can be replayed: ``records`` counts them (``len(decisions) + 1``).  ``outcome`` is ``won``, ``terminal`` or
+    ``budget``.
+    """
+
+    task: str
+    index: int
+    policy: str
+    reset_seed: int
+    decisions: tuple[Decision, ...]
+    records: int
+    digest: str
+    won: bool
+    outcome: str
+
+
 _converter = cattrs.Converter(forbid_extra_keys=True)
 
 
@@ -230,7 +250,7 @@ def _strict_tuple(kind: Any, converter: cattrs.BaseConverter) -> Any:
 for _kind in (int, float, bool, str):
     _converter.register_structure_hook(_kind, _strict(_kind))
 _converter.register_structure_hook_factory(_is_tuple, _strict_tuple)
-for _cls in (Task, Record, Generation, Decision, Certificate, Step, Trajectory, Clone, Endpoint):
+for _cls in (Task, Record, Generation, Decision, Certificate, Step, Trajectory, Clone, Endpoint, Rollout):
     _converter.register_structure_hook(_cls, make_dict_structure_fn(_cls, _converter, _cattrs_forbid_extra_keys=True))
 
 

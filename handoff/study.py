@@ -69,6 +69,16 @@ class Study:
         """How many trajectories and endpoints are not sealed yet."""
         return self.planned[0] - len(self.trajectories), self.planned[1] - len(self.endpoints)
 
+    @property
+    def count(self) -> int:
+        """Sealed records."""
+        return len(self.trajectories) + len(self.endpoints)
+
+    @property
+    def still_owed(self) -> str:
+        """What is owed, in words."""
+        return f"{self.owed[0]} trajectories and {self.owed[1]} endpoints"
+
     def task(self, id: str) -> Task:
         return next(task for task in self.tasks if task.id == id)
 

@@ -1,91 +1,163 @@
-"""The audit of a verified-frontier run: its records against themselves, then against the environment."""
+"""The audit of a run: its records against themselves, then against the environment."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from handoff import environment as registry
-from handoff.audit import Audit, Check, check_records, read_run
-from handoff.certification import certify, reference_options
+from handoff import launch, rollout_study, study
+from handoff.audit import Audit, check_records, read_run
+from handoff.certification import certify, certify_rollouts, reference_options
+from handoff.errors import UsageError
 from handoff.progress import Progress
-from handoff.protocols.frontier import Config, identity, plan, select_tasks
+from handoff.protocols import frontier, rollouts
 from handoff.records import Task, from_json
 from handoff.rollout import Pool
-from handoff.store import differing_keys
+from handoff.rollout_study import RolloutStudy
+from handoff.seeds import ROLLOUT, SeedSchedule
+from handoff.store import Key, differing_keys
 from handoff.study import Study
 
 
 def audit(folder: Path, overrides: Mapping[str, Any], workers: int, progress: Progress, replay: bool = True) -> Audit:
-    """Audit the run in ``folder``.
+    """Audit the run in ``folder``, of whichever protocol.
 
     ``overrides`` are environment options that take the place of those that the run was made with (where its data lies
     now); ``replay`` false leaves out what needs the environment.  Raises :class:`~handoff.errors.StoreError` if
     ``folder`` is no run and :class:`~handoff.errors.UsageError` if its environment or data cannot be found.
     """
-    result, study = read_run(folder)
-    if study is None:
+    if rollout_study.protocol_name(folder) == rollouts.NAME:
+        return _audit_rollouts(folder, overrides, workers, progress, replay)
+    return _audit_frontier(folder, overrides, workers, progress, replay)
+
+
+def _audit_frontier(
+    folder: Path, overrides: Mapping[str, Any], workers: int, progress: Progress, replay: bool
+) -> Audit:
+    result, run = read_run(folder, study.load)
+    if run is None:
         return result
-    config = _config(study)
-    _check_order(result.check("order", "records are sealed in the plan's order"), study, config)
-    check_records(result, study)
-    if not replay:
-        return result
-    name = str(study.identity["environment"].get("name"))
-    # Options of an untrusted folder: they choose data and engine, never trust.
-    recorded = dict(study.manifest.get("host", {}).get("options", {}))
-    recorded.pop("trust_games", None)
-    options = {**recorded, **overrides}
-    environment = registry.create(name, options)
-    try:
-        options = reference_options(environment, options)
-        available = {task.id: task for task in environment.tasks(study.protocol["split"])}
-        _check_tasks(
-            result.check("tasks", "the tasks are what the selection seed draws from the split"),
-            study,
-            available,
-            config,
-        )
-        chosen = [available[task.id] for task in study.tasks if task.id in available]
-        described = identity(environment, config, chosen, study.policies)["environment"]
-    finally:
-        environment.close()
-    versions = result.check("environment", "versions and digests of the environment are those that the run recorded")
-    different = differing_keys(dict(study.identity["environment"]), described)
-    versions.require(not different, f"these differ here: {', '.join(different)}")
-    pool = Pool(name, options, workers)
-    try:
-        asyncio.run(certify(result, study, pool, available, progress, 4 * max(1, workers)))
-    finally:
-        pool.close()
+    config = from_json(frontier.Config, _stated(run), f"{folder}: the manifest's protocol")
+    # Mappings keep the order in which lines were read.
+    found = (
+        *(("trajectory", task, str(slot), reacher) for task, slot, reacher in run.trajectories),
+        *(("endpoint", task, str(slot), *names) for task, slot, *names in run.endpoints),
+    )
+    _check_order(result, frontier.plan(run.tasks, config), found)
+    check_records(result, run)
+    if replay:
+        with _Reference(result, run, overrides, config, workers) as reference:
+            reference.run(lambda pool, tasks, lanes: certify(result, run, pool, tasks, progress, lanes))
     return result
 
 
-def _config(study: Study) -> Config:
-    stated = {key: value for key, value in study.protocol.items() if key != "name"}
-    return from_json(Config, stated, f"{study.folder}: the manifest's protocol")
+def _audit_rollouts(
+    folder: Path, overrides: Mapping[str, Any], workers: int, progress: Progress, replay: bool
+) -> Audit:
+    result, run = read_run(folder, rollout_study.load)
+    if run is None:
+        return result
+    config = from_json(rollouts.Config, _stated(run), f"{folder}: the manifest's protocol")
+    found = (("rollout", task, policy, str(index)) for task, policy, index in run.rollouts)
+    _check_order(result, rollouts.plan(run.tasks, config), found)
+    complete = result.check("rollouts", "every planned rollout is there once")
+    for key in rollouts.plan(run.tasks, config):
+        _, task, policy, index = key
+        complete.require((task, policy, int(index)) in run.rollouts, f"missing: {'/'.join(key)}")
+    seeds, schedule = result.check("seeds", "every seed is the schedule's"), SeedSchedule(config.run_seed)
+    logic = result.check("protocol", "successes, outcomes and budgets follow from the decisions")
+    for (task, policy, index), one in run.rollouts.items():
+        cell = f"task {task[:12]}, policy {policy}, rollout {index}"
+        seeds.require(one.reset_seed == schedule.reset(task, index), f"{cell}: reset seed")
+        for position, decision in enumerate(one.decisions):
+            expected = schedule.decision(task, index, ROLLOUT, position)
+            seeds.require(decision.seed == expected, f"{cell}: seed of decision {position + 1} is not the schedule's")
+        actions = len(one.decisions)
+        whole = one.outcome in ("won", "terminal") or (one.outcome == "budget" and actions == config.budget)
+        right = (one.outcome == "won") == one.won and one.records == actions + 1 and actions <= config.budget
+        logic.require(whole and right, f"{cell}: outcome {one.outcome!r} after {actions} of {config.budget} actions")
+    if replay:
+        with _Reference(result, run, overrides, config, workers) as reference:
+            reference.run(lambda pool, tasks, lanes: certify_rollouts(result, run, pool, tasks, progress, lanes))
+    return result
 
 
-def _check_order(check: Check, study: Study, config: Config) -> None:
-    # Mappings keep the order in which lines were read.
-    found = [
-        *(("trajectory", task, str(slot), reacher) for task, slot, reacher in study.trajectories),
-        *(("endpoint", task, str(slot), *names) for task, slot, *names in study.endpoints),
-    ]
-    for mine, theirs in zip(plan(study.tasks, config), found, strict=False):
+def _stated(run: Study | RolloutStudy) -> dict[str, Any]:
+    return {key: value for key, value in run.protocol.items() if key != "name"}
+
+
+def _check_order(result: Audit, planned: Sequence[Key], found: Iterator[Key] | Sequence[Key]) -> None:
+    check = result.check("order", "records are sealed in the plan's order")
+    for mine, theirs in zip(planned, found, strict=False):
         check.require(mine == theirs, f"{'/'.join(theirs)} stands where {'/'.join(mine)} belongs")
 
 
-def _check_tasks(check: Check, study: Study, available: Mapping[str, Task], config: Config) -> None:
-    for task in study.tasks:
-        found = available.get(task.id)
-        if not check.require(found is not None, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):
-            continue
-        assert found is not None
-        stated, there = f"{task.type} of {task.split}", f"{found.type} of {found.split}"
-        check.require(stated == there, f"task {task.name} is stated as {stated}, but is {there}")
-    if check.passed:
-        drawn = [task.id for task in select_tasks(list(available.values()), config)]
-        check.require(drawn == [task.id for task in study.tasks], "the selection seed draws other tasks")
+@attrs.define
+class _Reference:
+    """The environment's reference implementation, with the run's tasks found in it and checked."""
+
+    result: Audit
+    study: Study | RolloutStudy
+    overrides: Mapping[str, Any]
+    config: frontier.Config | rollouts.Config
+    workers: int
+    tasks: dict[str, Task] = attrs.Factory(dict)
+    pool: Pool | None = None
+
+    def __enter__(self) -> _Reference:
+        identity = self.study.identity
+        name = str(identity["environment"].get("name"))
+        # Options of an untrusted folder: they choose data and engine, never trust.
+        host = self.study.manifest.get("host")
+        recorded = dict(host.get("options") or {}) if isinstance(host, dict) else {}
+        recorded.pop("trust_games", None)
+        environment = registry.create(name, {**recorded, **self.overrides})
+        try:
+            options = reference_options(environment, {**recorded, **self.overrides})
+            available = list(environment.tasks(self.config.split))
+            self.tasks = {task.id: task for task in available}
+            self._check_tasks(available)
+            chosen = [self.tasks[task.id] for task in self.study.tasks if task.id in self.tasks]
+            described = {"name": environment.name, **environment.describe(chosen)}
+        finally:
+            environment.close()
+        claim = "versions and digests of the environment are those that the run recorded"
+        different = differing_keys(dict(identity["environment"]), described)
+        self.result.check("environment", claim).require(not different, f"these differ here: {', '.join(different)}")
+        self.pool = Pool(name, options, self.workers)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.close()
+
+    def run(self, job: Callable[[Pool, Mapping[str, Task], int], Awaitable[None]]) -> None:
+        async def main() -> None:
+            assert self.pool is not None
+            await job(self.pool, self.tasks, 4 * max(1, self.workers))
+
+        asyncio.run(main())
+
+    def _check_tasks(self, available: Sequence[Task]) -> None:
+        check = self.result.check("tasks", "the tasks are what the selection seed draws from the split")
+        for task in self.study.tasks:
+            found = self.tasks.get(task.id)
+            if not check.require(found is not None, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):
+                continue
+            assert found is not None
+            stated, there = f"{task.type} of {task.split}", f"{found.type} of {found.split}"
+            check.require(stated == there, f"task {task.name} is stated as {stated}, but is {there}")
+        if not check.passed:
+            return
+        config = self.config
+        try:
+            drawn = launch.draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
+        except UsageError as error:
+            check.require(False, str(error))
+            return
+        check.require([t.id for t in drawn] == [t.id for t in self.study.tasks], "the selection seed draws other tasks")

@@ -19,6 +19,7 @@ from handoff.errors import HandoffError
 #: Sub-command -> module that defines a click command of that name.
 COMMANDS = {
     "run": "handoff.cli.run",
+    "rollout": "handoff.cli.rollout",
     "audit": "handoff.cli.audit",
     "report": "handoff.cli.report",
     "export": "handoff.cli.export",

@@ -1,0 +1,112 @@
+"""A rollouts run read back: who succeeded how often on which task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from handoff.counts import Counts
+from handoff.errors import DataError, StoreError, UsageError
+from handoff.records import Rollout, Task, from_json
+from handoff.store import read_manifest, read_records, read_seal
+from handoff.study import require_key
+
+
+@attrs.frozen
+class RolloutStudy:
+    """The records of a rollouts run, as far as it has got, keyed by (task, policy, index)."""
+
+    folder: Path
+    manifest: Mapping[str, Any] = attrs.field(repr=False)
+    tasks: tuple[Task, ...] = attrs.field(repr=False)
+    rollouts: Mapping[tuple[str, str, int], Rollout] = attrs.field(repr=False)
+    sealed: bool
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        identity: Mapping[str, Any] = self.manifest["identity"]
+        return identity
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        protocol: Mapping[str, Any] = self.identity["protocol"]
+        return protocol
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        return tuple(self.protocol["policies"])
+
+    @property
+    def planned(self) -> int:
+        return len(self.tasks) * len(self.policies) * int(self.protocol["rollouts"])
+
+    @property
+    def count(self) -> int:
+        """Sealed records."""
+        return len(self.rollouts)
+
+    @property
+    def still_owed(self) -> str:
+        """What is owed, in words."""
+        return f"{self.planned - self.count} of {self.planned} rollouts"
+
+    def counts(self, policy: str | None = None) -> Counts:
+        """Successes per task of one policy (the only one, if no name is given).
+
+        Raises :class:`~handoff.errors.UsageError` for a name that the run does not have, or if it must be given, and
+        :class:`~handoff.errors.StoreError` while rollouts are owed.
+        """
+        if policy is None and len(self.policies) == 1:
+            policy = self.policies[0]
+        if policy not in self.policies:
+            names = ", ".join(self.policies)
+            raise UsageError(f"{self.folder} holds rollouts of {names}; name one by {self.folder}#NAME")
+        if self.count < self.planned:
+            raise StoreError(f"{self.folder} is not complete: {self.still_owed} are owed; type its command again")
+        rows = []
+        for task in self.tasks:
+            mine = [run for (id, name, _), run in self.rollouts.items() if (id, name) == (task.id, policy)]
+            rows.append((task.id, len(mine), sum(run.won for run in mine)))
+        return Counts.of(policy, rows)
+
+
+def load(path: str | Path) -> RolloutStudy:
+    """Read the rollouts run in ``path``, complete or not; errors as in :func:`handoff.study.load`."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    check_manifest(manifest, folder)
+    tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in manifest["identity"]["tasks"])
+    rollouts: dict[tuple[str, str, int], Rollout] = {}
+    for line in read_records(folder, manifest):
+        where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
+        run = from_json(Rollout, line.body, where)
+        require_key(line.key, ("rollout", run.task, run.policy, str(run.index)), where)
+        rollouts[run.task, run.policy, run.index] = run
+    return RolloutStudy(folder, manifest, tasks, rollouts, sealed=read_seal(folder) is not None)
+
+
+def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Raise :class:`~handoff.errors.DataError` unless the manifest has the form of a rollouts run's."""
+    identity = manifest["identity"]
+    protocol = identity.get("protocol") if isinstance(identity, dict) else None
+    if not isinstance(protocol, dict) or protocol.get("name") != "rollouts":
+        raise DataError(f"{folder} is not a run of the rollouts protocol")
+    kinds: dict[str, type] = {"policies": list, "rollouts": int, "budget": int, "run_seed": int, "split": str}
+    for key, kind in kinds.items():
+        if type(protocol.get(key)) is not kind:
+            raise DataError(f"{folder}: the manifest's protocol has no valid {key!r}")
+    if not all(isinstance(name, str) for name in protocol["policies"]):
+        raise DataError(f"{folder}: the manifest's protocol has no valid 'policies'")
+    for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
+        if type(identity.get(key)) is not kind:
+            raise DataError(f"{folder}: the manifest has no valid {key!r}")
+
+
+def protocol_name(folder: Path) -> str:
+    """The name of the protocol of the run in ``folder``."""
+    identity = read_manifest(folder)["identity"]
+    protocol = identity.get("protocol") if isinstance(identity, dict) else None
+    return str(protocol.get("name")) if isinstance(protocol, dict) else "unknown"
