@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
+from handoff.estimands import RATES
 from handoff.report.wording import MINUS, NONE, Json, amount, arrow, counted, interval, percent, plural, points
 
 
@@ -261,9 +262,59 @@ def _label(one: Json, label: str) -> Cell:
     return Cell(str(count), percent(count / one["trajectories"]) if one["trajectories"] else NONE)
 
 
+def counts(numbers: Json) -> list[Sheet]:
+    """The tables of a run that is not complete: counts so far, without intervals."""
+    run = numbers["run"]
+    cells = {(cell["reacher"], cell["solver"]): cell for cell in numbers["cells"]}
+    columns = ("reacher", *(f"solver {name}" for name in run["solvers"]))
+    ends = [
+        Row(reacher, tuple(_so_far(cells[reacher, solver], "endpoint", "rows") for solver in run["solvers"]))
+        for reacher in run["reachers"]
+    ]
+    solved = [
+        Row(reacher, tuple(_so_far(cells[reacher, solver], "solve", "arrived") for solver in run["solvers"]))
+        for reacher in run["reachers"]
+    ]
+    arrived = [
+        Row(
+            one["reacher"],
+            (
+                Cell(percent(one["reach"]), f"{one['arrived']}/{one['trajectories']}"),
+                Cell(amount(one["mean_actions"])),
+            ),
+        )
+        for one in numbers["reach"]
+    ]
+    return [
+        Sheet("Endpoint success so far (non-arrivals are failures)", columns, tuple(ends)),
+        Sheet("Reach so far", ("reacher", "Reach", "mean actions"), tuple(arrived)),
+        Sheet("Solve so far", columns, tuple(solved)),
+    ]
+
+
+def _so_far(cell: Json, rate_of: str, of: str) -> Cell:
+    return Cell(percent(cell[rate_of]), f"{cell['won']}/{cell[of]}")
+
+
 def _distinct(pairs: Sequence[list[str]] | Iterator[list[str]]) -> list[list[str]]:
     found: list[list[str]] = []
     for pair in pairs:
         if pair not in found:
             found.append(pair)
     return found
+
+
+def of_estimand(name: str, found: Json) -> Cell:
+    """A cell in the estimand's own unit, without its counts."""
+    shown = mean(found) if name == "mean_actions" else rate(found) if name in RATES else gap(found)
+    return attrs.evolve(shown, counts="")
+
+
+def of_difference(name: str, found: Json | None) -> Cell:
+    """A difference of two values of an estimand."""
+    if found is None:
+        return EMPTY
+    if name != "mean_actions":
+        return gap(found)
+    text = amount(found["point"]).replace("-", MINUS)
+    return Cell(text, "", interval(found, 1.0), found["note"])

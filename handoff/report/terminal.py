@@ -95,7 +95,7 @@ def show_report(console: Console, numbers: Json) -> None:
         return
     said = numbers["sentences"]
     console.print("Where does the gain come from?", style="bold")
-    _say(console, *said["answer"])
+    _say(console, *(sentence for part in ("verdict", "gaps", "gain", "missing") for sentence in said[part]))
     for section, sheets in tables.sections(numbers).items():
         for sheet in sheets:
             console.print()
@@ -146,3 +146,30 @@ def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
             console.print(f"{check.name}: and {len(check.failures) - shown} more (--json lists all)", style="red")
     verdict = "every check passed" if audit.passed else "the run does not pass"
     console.print(f"{verdict}", style="green" if audit.passed else "bold red")
+
+
+def show_comparison(console: Console, compared: Json) -> None:
+    """What :func:`handoff.report.comparison.compare` found."""
+    first, second = compared["labels"]
+    grid = _grid("differs", first, second)
+    for row in compared["differing"]:
+        _row(grid, row["key"], row["first"], row["second"])
+    if grid.row_count:
+        _show(console, f"{first} and {second} differ in", grid)
+    else:
+        _say(console, f"{first} and {second} are the same run: nothing that determines them differs.")
+    for reason in compared["incomparable"]:
+        _say(console, f"Not comparable: {reason}.", style="bold red")
+    if compared["incomparable"] and all(row["difference"] is None for row in compared["rows"]):
+        _say(console, "No differences are taken (--anyway takes them).", style="red")
+    _say(console, *compared["remarks"])
+    console.print()
+    reasons: dict[str, int] = {}
+    grid = _grid("estimand", first, second, f"{second} − {first}")
+    for row in compared["rows"]:
+        cells = [tables.of_estimand(row["name"], row[run]) for run in ("first", "second")]
+        cells.append(tables.of_difference(row["name"], row["difference"]))
+        _row(grid, row["label"], *(_cell(cell, reasons, lone=False) for cell in cells))
+    _show(console, "The same estimands of both runs; rates in percent, contrasts and differences in points", grid)
+    for reason, number in reasons.items():
+        _say(console, f"({number}) {reason}", style="dim")

@@ -120,7 +120,7 @@ def sentences(numbers: Json) -> dict[str, list[str]]:
     tables, run = numbers["tables"], numbers["run"]
     said = {
         "study": study(numbers),
-        "answer": answer(numbers),
+        **answer(numbers),
         "reach": reach(tables["reach"], run),
         "solve": solve(tables["solve"], tables["stages"]),
         "interaction": interaction(tables["endpoints"]),
@@ -149,23 +149,22 @@ def study(numbers: Json) -> list[str]:
     return [size, turns]
 
 
-def answer(numbers: Json) -> list[str]:
-    """Where the gain comes from, of the leading contrast."""
+def answer(numbers: Json) -> dict[str, list[str]]:
+    """Where the gain comes from, of the leading contrast; ``missing`` says what this run cannot tell."""
     tables = numbers["tables"]
     leading = headline(tables)
-    missing = tables["endpoints"]["missing"]
-    found = []
+    found: dict[str, list[str]] = {"verdict": [], "gaps": [], "gain": [], "missing": []}
     if leading["reach"] is not None and leading["solve"] is not None:
-        found.append(verdict(leading["reach"], leading["solve"], numbers["intervals"]["level"]))
+        found["verdict"].append(verdict(leading["reach"], leading["solve"], numbers["intervals"]["level"]))
     named = (("reach", "Reach gap"), ("solve", "same-state Solve gap"), ("interaction", "interaction"))
     parts = [f"{name} {gap_with_interval(leading[key]['value'])}" for key, name in named if leading[key]]
     if parts:
         told = ", ".join(parts)
-        found.append(f"{told[0].upper()}{told[1:]}.")
+        found["gaps"].append(f"{told[0].upper()}{told[1:]}.")
     if tables["endpoints"]["gains"]:
-        found.append(_gain(tables["endpoints"]))
-    if missing:
-        found.append(missing)
+        found["gain"].append(_gain(tables["endpoints"]))
+    if tables["endpoints"]["missing"]:
+        found["missing"].append(tables["endpoints"]["missing"])
     return found
 
 
@@ -389,3 +388,31 @@ def method(intervals: Json) -> str:
         f"{intervals['level']:.0%} intervals in brackets: {named.get(intervals['method'], intervals['method'])}; "
         f"{intervals['draws']:,} draws, seed {intervals['seed']}."
     )
+
+
+def name_of(name: str, told: Json) -> str:
+    """An estimand in the report's words."""
+    match name:
+        case "reach" | "mean_actions":
+            return f"{'Reach' if name == 'reach' else 'mean actions'}, {told['reacher']}"
+        case "endpoint" | "solve":
+            return f"{name.replace('solve', 'Solve')}, {told['reacher']} then {told['solver']}"
+        case "reach_within":
+            return f"Reach within {told['steps']}, {told['reacher']}"
+        case "reach_within_gap" if told["a_steps"] == told["b_steps"]:
+            return f"Reach gap within {told['a_steps']}, {told['a']} → {told['b']}"
+        case "reach_within_gap":
+            return f"{told['b']} within {told['b_steps']} {MINUS} {told['a']} within {told['a_steps']}"
+        case "completion" | "bridge" | "finish":
+            return f"{name}, {told['solver']}"
+        case "won_only":
+            return f"won by {told['winner']}, not {told['loser']}"
+        case "solver_effect" | "endpoint_effect":
+            kind = "Solve" if name == "solver_effect" else "endpoint"
+            return f"{kind} effect of {told['a']} → {told['b']} after {told['reacher']}"
+        case "reacher_effect":
+            return f"endpoint effect of {told['a']} → {told['b']} before {told['solver']}"
+    pair = f"{told['a']} → {told['b']}"
+    if "c" in told and (told["c"], told["d"]) != (told["a"], told["b"]):
+        pair += f" × {told['c']} → {told['d']}"
+    return f"{name.replace('_', ' ').replace('reach', 'Reach')}, {pair}"

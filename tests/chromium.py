@@ -1,0 +1,159 @@
+"""A real headless Chromium for tests, driven by its DevTools protocol over a pipe (no driver, no library)."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+PATIENCE = 60.0
+
+
+def path() -> str:
+    """Where Chromium is: ``HANDOFF_CHROMIUM``, or ``chromium`` on PATH; without one the test is skipped."""
+    found = os.environ.get("HANDOFF_CHROMIUM") or shutil.which("chromium")
+    if not found:
+        pytest.skip("no Chromium: install one as `chromium` or set HANDOFF_CHROMIUM to it")
+    return found
+
+
+class Page:
+    """One tab.  ``problems`` are console messages of level warning or error, exceptions, and refused loads;
+    ``requests`` the addresses that it asked for."""
+
+    def __init__(self, commands: int, answers: int) -> None:
+        self._commands, self._answers = commands, answers
+        self._number = 0
+        self._buffer = b""
+        self._session: str | None = None
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer["error"]
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def _read(self) -> dict[str, Any]:
+        limit = time.monotonic() + PATIENCE
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._answers], [], [], max(0.0, limit - time.monotonic()))
+            assert ready, "Chromium did not answer"
+            part = os.read(self._answers, 1 << 20)
+            assert part, "Chromium went away"
+            self._buffer += part
+        raw, self._buffer = self._buffer.split(b"\0", 1)
+        message: dict[str, Any] = json.loads(raw)
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, method: str, params: dict[str, Any]) -> None:
+        if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.problems.append(f"console: {params['args']}")
+        elif method == "Runtime.exceptionThrown":
+            self.problems.append(f"exception: {params['exceptionDetails']}")
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.problems.append(f"log: {params['entry']['text']}")
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+
+    def view(self, width: int, height: int = 900, scheme: str = "light") -> None:
+        """The size of the window in CSS pixels, and the preferred colour scheme."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def open(self, file: Path, ready: str = "document.readyState === 'complete'", fragment: str = "") -> None:
+        """Open a file from disk and wait until the expression ``ready`` holds."""
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=file.resolve().as_uri() + fragment)
+        self.wait(ready)
+
+    def wait(self, condition: str) -> None:
+        limit = time.monotonic() + PATIENCE
+        while not self.run(f"Boolean({condition})"):
+            assert time.monotonic() < limit, f"never became true: {condition}; {self.problems}"
+            time.sleep(0.05)
+
+    def run(self, expression: str) -> Any:
+        """The value of a JavaScript expression, which must be JSON-safe."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def screenshot(self, file: Path, whole: bool = True) -> None:
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        file.write_bytes(base64.b64decode(shot["data"]))
+
+
+@contextmanager
+def page() -> Iterator[Page]:
+    """A fresh Chromium with one tab, ended afterwards."""
+    program = path()
+    with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
+        to_read, commands = os.pipe()
+        answers, to_write = os.pipe()
+        # Chromium reads commands from 3 and writes answers to 4: out of the way of both first.
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (to_read, to_write)]
+
+        def place() -> None:
+            os.dup2(high[0], 3)
+            os.dup2(high[1], 4)
+
+        process = subprocess.Popen(
+            [program, *FLAGS, f"--user-data-dir={folder}", "about:blank"],
+            preexec_fn=place,
+            pass_fds=(3, 4),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for fd in (to_read, to_write, *high):
+            os.close(fd)
+        try:
+            yield Page(commands, answers)
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            os.close(commands)
+            os.close(answers)
