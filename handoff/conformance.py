@@ -27,7 +27,7 @@ import numpy as np
 from handoff import environment as adapters
 from handoff.conformance_checks import CHECKS, Check
 from handoff.conformance_subject import Failed, Settings, Skipped, Subject, reason
-from handoff.environment import Certified, Environment, FrontierOracle, Planner, Snapshots
+from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots
 from handoff.errors import HandoffError, UsageError
 from handoff.stochastic import Stochastic
 
@@ -37,6 +37,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 ABILITIES: Mapping[str, type] = {
     "snapshots": Snapshots,
     "frontier-oracle": FrontierOracle,
+    "distance-oracle": DistanceOracle,
     "planner": Planner,
     "certified": Certified,
     "stochastic": Stochastic,

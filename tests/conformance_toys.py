@@ -83,6 +83,10 @@ class Able(Corridor):
             return Certificate(depth, member=False, distance=None, tried=tried)
         return Certificate(depth, distance == depth, distance, tried, ("forward",), ("forward",) * distance)
 
+    def distance(self, limit: int) -> int | None:
+        distance = self.length - self.place
+        return distance if distance <= limit else None
+
     def reference_options(self) -> Mapping[str, Any]:
         return {"lamp": self.lamp}
 
@@ -292,6 +296,41 @@ class ForgetsItsClock(Able):
         return attrs.evolve(record, observation=f"{record.observation} Step {self.clock}.")
 
 
+@attrs.frozen
+class Remembered:
+    place: int
+    lit: bool = attrs.field(eq=False)
+    record: Record = attrs.field(eq=False)
+
+
+class ForgetsItsLight(Able):
+    """Restores exactly, but equal snapshots have different futures: walking back lights a lamp, and later steps show
+    it."""
+
+    lit = False
+    shown: Record
+
+    def reset(self, task: Task, seed: int) -> Record:
+        self.lit = False
+        self.shown = super().reset(task, seed)
+        return self.shown
+
+    def step(self, action: str) -> Record:
+        record = super().step(action)
+        if self.lit:
+            record = attrs.evolve(record, observation=f"{record.observation} It is light.")
+        self.lit = self.lit or action == "back"
+        self.shown = record
+        return record
+
+    def snapshot(self) -> Hashable:
+        return Remembered(self.place, self.lit, self.shown)
+
+    def restore(self, snapshot: Any) -> Record:
+        self.place, self.lit, self.shown = snapshot.place, snapshot.lit, snapshot.record
+        return self.shown
+
+
 class ListSnapshots(Able):
     def snapshot(self) -> Any:
         return [self.place]
@@ -319,6 +358,17 @@ class Miscounts(Able):
 class SeesNoFrontier(Able):
     def certify(self, depth: int) -> Certificate:
         return attrs.evolve(super().certify(depth), member=False, distance=None, bridges=(), path=())
+
+
+class KeepsToNoLimit(Able):
+    def distance(self, limit: int) -> int | None:
+        return self.length - self.place
+
+
+class MeasuresFromTheStart(Able):
+    def distance(self, limit: int) -> int | None:
+        distance = self.length if self.place < self.length else 0
+        return distance if distance <= limit else None
 
 
 class UnlikeItsReference(Able):
@@ -382,11 +432,14 @@ BROKEN: Mapping[type[Corridor], set[str]] = {
     TakesAnyTask: {"bad-task"},
     KeyErrorForTasks: {"bad-task"},
     ForgetsItsClock: {"snapshots"},
+    ForgetsItsLight: {"snapshots"},
     ListSnapshots: {"snapshots"},
     PlansBackwards: {"planner"},
     PlansTooFar: {"planner"},
     Miscounts: {"frontier"},
-    SeesNoFrontier: {"frontier"},
+    SeesNoFrontier: {"frontier", "distance"},
+    KeepsToNoLimit: {"distance"},
+    MeasuresFromTheStart: {"distance"},
     UnlikeItsReference: {"reference"},
     ChangesArguments: {"host"},
     Prints: {"host"},

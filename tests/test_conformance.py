@@ -63,7 +63,7 @@ def test_an_adapter_that_keeps_the_contract_passes_every_check(cls):
     assert (
         skipped
         == {
-            toys.Corridor: {"snapshots", "planner", "frontier", "outcomes", "reference"},
+            toys.Corridor: {"snapshots", "planner", "frontier", "distance", "outcomes", "reference"},
             toys.Able: {"outcomes"},
             SokobanEnvironment: {"outcomes", "reference"},
             FrozenLakeEnvironment: {"reference"},
@@ -157,7 +157,7 @@ def test_a_broken_plugin_is_reported_and_does_not_hide_the_others(text, reason, 
     assert listed["broken"].splits == ()
     assert listed["good"].broken is None
     assert listed["good"].splits == ("short", "long")
-    assert listed["good"].abilities == ("snapshots", "frontier-oracle", "planner", "certified")
+    assert listed["good"].abilities == ("snapshots", "frontier-oracle", "distance-oracle", "planner", "certified")
     assert listed["good"].distribution == "plugin-under-test 1.0"
     report = check_environment("broken")
     assert failed(report) == {"load"}
@@ -214,7 +214,7 @@ def test_envs_lists_environments_as_text_and_json(install):
     install({"broken_plugin": "import nothing_here"}, able="conformance_toys:Able", broken="broken_plugin:Broken")
     text = CliRunner().invoke(envs, [])
     assert text.exit_code == 0
-    assert "snapshots, frontier-oracle, planner, certified" in text.output
+    assert "snapshots, frontier-oracle, distance-oracle, planner, certified" in text.output
     assert "No module named 'nothing_here'" in text.output
     told = json.loads(CliRunner().invoke(envs, ["--json"]).output)
     by_name = {entry["name"]: entry for entry in told["environments"]}
