@@ -90,8 +90,8 @@ def read_counts(path: str | Path, name: str | None = None) -> Counts:
     if Path(folder).is_dir():
         from handoff import rollout_study  # it reads counts out as this module's class
 
-        found = rollout_study.load(folder).counts(policy or None)
-        return found if name is None else attrs.evolve(found, name=name)
+        counts = rollout_study.load(folder).counts(policy or None)
+        return counts if name is None else attrs.evolve(counts, name=name)
     path = Path(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")

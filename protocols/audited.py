@@ -67,8 +67,7 @@ def _audit_rollouts(
     _check_order(result, rollouts.plan(run.tasks, config), found)
     complete = result.check("rollouts", "every planned rollout is there once")
     for key in rollouts.plan(run.tasks, config):
-        _, task, policy, index = key
-        complete.require((task, policy, int(index)) in run.rollouts, f"missing: {'/'.join(key)}")
+        complete.require((key[1], key[2], int(key[3])) in run.rollouts, f"missing: {'/'.join(key)}")
     seeds, schedule = result.check("seeds", "every seed is the schedule's"), SeedSchedule(config.run_seed)
     logic = result.check("protocol", "successes, outcomes and budgets follow from the decisions")
     for (task, policy, index), one in run.rollouts.items():

@@ -59,8 +59,8 @@ class _Lazy(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if near and "No such command" in error.message:
-                error.message += f" Did you mean {near[0]!r}?"
+            if near and "Did you mean" not in error.message:
+                raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
             raise
 
 
