@@ -1,0 +1,177 @@
+"""Are the compiled certificates right?  Against textworld itself, and against the planner library's state ids.
+
+    python benchmarks/certificates.py --data DIR [--quick]
+
+*Native.*  Per game four states: at reset, two actions before success, one action before it, and one that random
+commands led to.  The depth-2 certificate is made on textworld: for every first action the environment is reset, the
+prefix and the action are replayed, and the record is read (success, admissible commands).  A second action is then
+taken by the environment's own planner library, every admissible one, with `check_goal` after it and `set_state_id`
+back; only the derivation of its text is left out, which is nine tenths of a native step and says nothing about success.
+By full reset and replay the same states would take about half an hour each.
+
+*Library.*  Along random walks the facts that hold, the commands, success and the depth-2 certificate of every state
+are compared with the planner library's.
+
+The last line is one JSON object: `states` and `games` of the native comparison with its `differences`,
+`library_states` and `library_differences`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from alfworld_sample import mixed_command, parser, sample
+
+from handoff.envs.alfworld.downward import PlannerLibrary
+from handoff.envs.alfworld.dynamics import Dynamics
+from handoff.envs.alfworld.games import Game
+from handoff.envs.alfworld.native import NativeEngine
+from handoff.records import Certificate, Record
+
+DEPTH = 2
+
+
+class NativeSearch:
+    """Depth-2 certificates on textworld."""
+
+    def __init__(self) -> None:
+        self._engine = NativeEngine()
+
+    def _replay(self, game: Game, commands: Sequence[str]) -> Record:
+        record = self._engine.reset(game)
+        for command in commands:
+            record = self._engine.step(command)
+        return record
+
+    def _second_actions(self, admissible: Sequence[str]) -> list[str]:
+        """The commands that win from the environment's present state."""
+        environment: Any = self._engine._env.unwrapped
+        library = environment._pddl_state.downward_lib
+        actions = dict[str, Any]()
+        for command, action in zip(
+            environment.state["_valid_commands"], environment.state["_valid_actions"], strict=True
+        ):
+            actions.setdefault(command, action)
+        assert sorted(actions) == list(admissible)
+        here = library.get_state_id()
+        wins = []
+        for command in admissible:
+            operator = environment._pddl_state._operators[actions[command].id]
+            effects = (type(self)._atom() * operator.nb_effect_atoms)()
+            library.apply_operator(operator.id, effects)
+            if library.check_goal():
+                wins.append(command)
+            library.set_state_id(here)
+        return wins
+
+    @staticmethod
+    def _atom() -> Any:
+        import fast_downward
+
+        return fast_downward.Atom
+
+    def certify(self, game: Game, prefix: Sequence[str]) -> Certificate:
+        root = self._replay(game, prefix)
+        if root.won:
+            return Certificate(DEPTH, False, 0, ())
+        first: list[str] = []
+        pairs: list[tuple[str, str]] = []
+        seconds = 0
+        for command in root.admissible:
+            record = self._replay(game, [*prefix, command])
+            if record.won:
+                first.append(command)
+            else:
+                seconds += len(record.admissible)
+                pairs += [(command, second) for second in self._second_actions(record.admissible)]
+        number = len(root.admissible)
+        if first:
+            return Certificate(DEPTH, False, 1, (number,), tuple(sorted(first)), (min(first),))
+        if pairs:
+            bridges = tuple(sorted({one for one, _ in pairs}))
+            return Certificate(DEPTH, True, 2, (number, seconds), bridges, min(pairs))
+        return Certificate(DEPTH, False, None, (number, seconds))
+
+
+def prefixes(dynamics: Dynamics, rng: random.Random) -> list[tuple[str, ...]]:
+    """Of the four states."""
+    plan = dynamics.plan(dynamics.initial)
+    state, wandered = dynamics.initial, []
+    for _ in range(2):
+        wandered.append(rng.choice(dynamics.commands(state)))
+        state = dynamics.apply(state, wandered[-1])
+    return [(), plan[:-2], plan[:-1], tuple(wandered)]
+
+
+def compare_library(game: Game, dynamics: Dynamics, states: int, rng: random.Random) -> tuple[int, list[str]]:
+    """(states compared, what differed)."""
+    library = PlannerLibrary(game.domain, game.problem, dynamics)
+    changing = set(dynamics.task.facts)
+    state, differing = dynamics.initial, []
+    for number in range(states):
+        facts = {fact for i, fact in enumerate(dynamics.task.facts) if state >> i & 1}
+        same = (
+            facts == library.facts() & changing
+            and dynamics.commands(state) == library.commands()
+            and dynamics.won(state) == library.won()
+            and dynamics.certify(state, DEPTH) == library.certify(DEPTH)
+        )
+        if not same:
+            differing.append(f"state {number} of the walk")
+        command = mixed_command(rng, dynamics.commands(state), dynamics.plan(state), 0.3)
+        state = dynamics.apply(state, command)
+        library.apply_command(command)
+    return states, differing
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("--per-type", type=int, default=2, help="games of each task type (default: 2)")
+    options.add_argument("--walk", type=int, default=170, help="states per game against the library (default: 170)")
+    given = options.parse_args()
+    per_type, walk = (1, 20) if given.quick else (given.per_type, given.walk)
+    native = NativeSearch()
+    states = games = differences = library_states = library_differences = 0
+    distances: Counter[str] = Counter()
+    for number, (task, game) in enumerate(sample(given.data, per_type, seed=7)):
+        rng = random.Random(number)
+        dynamics = Dynamics.compile(game.domain, game.grammar, game.problem)
+        games += 1
+        for prefix in prefixes(dynamics, rng)[: 2 if given.quick else None]:
+            state = dynamics.initial
+            for command in prefix:
+                state = dynamics.apply(state, command)
+            mine, theirs = dynamics.certify(state, DEPTH), native.certify(game, prefix)
+            states += 1
+            distances[str(theirs.distance)] += 1
+            if mine != theirs:
+                differences += 1
+                print(f"{task.name} after {prefix}: {mine} against native {theirs}", flush=True)
+        seen, differing = compare_library(game, dynamics, walk, rng)
+        library_states += seen
+        library_differences += len(differing)
+        for what in differing:
+            print(f"{task.name}: {what} differs from the planner library", flush=True)
+        print(f"{task.name.split('/')[0][:60]:60} {states} native, {library_states} library states", flush=True)
+    print(
+        json.dumps(
+            {
+                "states": states,
+                "games": games,
+                "differences": differences,
+                "native_distances": dict(sorted(distances.items())),
+                "library_states": library_states,
+                "library_differences": library_differences,
+            }
+        )
+    )
+    return 1 if differences or library_differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
