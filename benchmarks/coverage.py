@@ -17,17 +17,20 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import attrs
 import numpy as np
 
 from handoff.bootstrap import estimate
 from handoff.estimands import Estimand, estimand
 from handoff.simulate import Design, centre
+from handoff.transport import Sample, transport
 
 NAMES = ("sft", "rl")
 CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
@@ -107,6 +110,39 @@ def asked(one: Design) -> dict[str, Estimand]:
     }
 
 
+TRANSPORT = {"I predicted": "predicted", "I observed": "observed", "residual": "residual"}
+EXTERNAL = design((5,) * 6, reach=(0.16, 0.82), solve=((0.5, 0.76), (0.5, 0.76)))
+
+
+def transported(work: tuple[str, int, int, int]) -> np.ndarray:
+    """As :func:`repeats`, for the prediction of the paper-sized design from another population of as many tasks."""
+    _, first, last, draws = work
+    target, pair = DESIGNS["paper-sized"], ("sft", "rl", "sft", "rl")
+    truth_E = transport_truth()
+    sums = np.zeros((2, len(TRANSPORT), 3))
+    for repeat in range(first, last):
+        rng = np.random.default_rng([2027, repeat])
+        here, there = target.draw(rng), EXTERNAL.draw(rng)
+        there = attrs.evolve(there, tasks=tuple(f"x{task}" for task in there.tasks))
+        for m, method in enumerate(("rescaled", "paper")):
+            made = transport(Sample("a", here), Sample("b", there), pair, draws=draws, seed=repeat, interval=method)
+            whole = {e.estimand.name: e for e in made.estimates.estimates if e.estimand.type is None}
+            for e, name in enumerate(TRANSPORT.values()):
+                found = whole[f"transport_{name}"]
+                if found.low is not None and found.high is not None:
+                    sums[m, e] += found.low <= truth_E[e] <= found.high, 1, found.high - found.low
+    return sums
+
+
+def transport_truth() -> np.ndarray:
+    target = DESIGNS["paper-sized"]
+    gap_G = target.truth([estimand("reach_gap", type=type, a="sft", b="rl") for type in target.types])
+    there = [estimand("completion_gap", type=type, reachers=NAMES, a="sft", b="rl") for type in EXTERNAL.types]
+    predicted = float((gap_G * EXTERNAL.truth(there)).mean())
+    observed = float(target.truth([estimand("interaction", **CROSS)])[0])
+    return np.array([predicted, observed, observed - predicted])
+
+
 def repeats(work: tuple[str, int, int, int]) -> np.ndarray:
     """Shape (methods, estimands, [covered, given, width]) summed over repeats ``first`` to ``last`` of a design."""
     name, first, last, draws = work
@@ -130,6 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three designs, 300 repeats")
     parser.add_argument("--repeats", type=int, default=None, help="studies a design (4,000; 300 with --quick)")
+    parser.add_argument("--only", nargs="*", metavar="DESIGN", help="these designs only")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws a study")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--markdown", action="store_true", help="print the tables of docs/statistics.md too")
@@ -139,20 +176,24 @@ def main() -> None:
     report: dict[str, dict[str, dict[str, float | None]]] = {
         key + suffix: {} for key in ("coverage", "width", "refused") for suffix in ("", "_paper")
     }
+    if not options.quick:
+        names.append("transport")
+    if options.only:
+        names = [name for name in [*DESIGNS, "transport"] if name in options.only]
     with ProcessPoolExecutor(options.processes) as pool:
         for name in names:
+            work, keys, truth_E = _task(name)
             start = time.perf_counter()
             chunks = [(name, k, min(k + 50, number), options.draws) for k in range(0, number, 50)]
-            sums = np.sum(list(pool.map(repeats, chunks)), axis=0)
+            sums = np.sum(list(pool.map(work, chunks)), axis=0)
             print(f"\n{name}: {number} studies, {time.perf_counter() - start:.0f} s", flush=True)
             print(f"{'':24}{'truth':>8}{'default':>10}{'paper':>8}{'widths':>16}{'refused':>16}")
-            truth_E = DESIGNS[name].truth(list(asked(DESIGNS[name]).values()))
             for suffix, m in (("", 0), ("_paper", 1)):
                 for key, values in (("coverage", _share(sums[m, :, 0], sums[m, :, 1])),
                                     ("width", _share(sums[m, :, 2], sums[m, :, 1])),
                                     ("refused", [1 - float(given) / number for given in sums[m, :, 1]])):  # fmt: skip
-                    report[key + suffix][name] = dict(zip(asked(DESIGNS[name]), values, strict=True))
-            for key, truth in zip(asked(DESIGNS[name]), truth_E, strict=True):
+                    report[key + suffix][name] = dict(zip(keys, values, strict=True))
+            for key, truth in zip(keys, truth_E, strict=True):
                 cells = [_text(report[kind][name][key]) for kind in ("coverage", "coverage_paper")]
                 widths = [_text(report[kind][name][key]) for kind in ("width", "width_paper")]
                 refused = [_text(report[kind][name][key]) for kind in ("refused", "refused_paper")]
@@ -160,6 +201,14 @@ def main() -> None:
     if options.markdown:
         _markdown(report, names)
     print(json.dumps(report, allow_nan=False))
+
+
+def _task(name: str) -> tuple[Callable[[tuple[str, int, int, int]], np.ndarray], list[str], np.ndarray]:
+    """What to run for a design, the names of its estimands, and their truth."""
+    if name == "transport":
+        return transported, list(TRANSPORT), transport_truth()
+    estimands = asked(DESIGNS[name])
+    return repeats, list(estimands), DESIGNS[name].truth(list(estimands.values()))
 
 
 def _share(above: np.ndarray, below: np.ndarray) -> list[float | None]:
@@ -171,10 +220,19 @@ def _text(share: float | None) -> str:
 
 
 def _markdown(report: dict[str, dict[str, dict[str, float | None]]], names: list[str]) -> None:
-    print("\n| estimand | " + " | ".join(names) + " |\n| --- |" + " --- |" * len(names))
-    for key in report["coverage"][names[0]]:
-        cells = [f"{_text(report['coverage'][n][key])} ({_text(report['coverage_paper'][n][key])})" for n in names]
-        print(f"| {key} | " + " | ".join(cells) + " |")
+    """Coverage with the paper's in brackets, then the shares refused where there are any; a few designs a table."""
+    groups = [[name for name in names if name != "transport"][k : k + 5] for k in range(0, len(names), 5)]
+    groups.append([name for name in names if name == "transport"])
+    for group in filter(None, groups):
+        print("\n| estimand | " + " | ".join(group) + " |\n| --- |" + " --- |" * len(group))
+        for key in report["coverage"][group[0]]:
+            cells = [f"{_text(report['coverage'][n][key])} ({_text(report['coverage_paper'][n][key])})" for n in group]
+            print(f"| {key} | " + " | ".join(cells) + " |")
+    print("\n| design | estimand | refused: default | refused: paper |\n| --- | --- | --- | --- |")
+    for name in names:
+        for key, share in report["refused"][name].items():
+            if share is not None and share >= 0.005:
+                print(f"| {name} | {key} | {_text(share)} | {_text(report['refused_paper'][name][key])} |")
 
 
 if __name__ == "__main__":

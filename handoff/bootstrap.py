@@ -45,7 +45,7 @@ FEW = 10
 #: Draws nearer than this are the same value: all numbers here are ratios of small whole numbers.
 SAME = 1e-12
 #: Values kept at a time; estimands beyond them are drawn for again, from the same draws.
-VALUES = 2**26
+VALUES = 2**25
 
 
 @attrs.frozen
