@@ -65,6 +65,10 @@ class Evaluation:
         A task weighs ``weights_BT * scale_T``; ``scale_T`` must not vary within a task type.  It is applied after the
         tasks of a type are added up, which keeps those sums whole numbers when the weights are.
         """
+        wanted = self.estimands if which is None else [self.estimands[e] for e in which]
+        if all(estimand.type is None for estimand in wanted) and (scale_T == 1.0).all():
+            whole = Sums(self._index, _product(self._counts_KT, weights_BT))
+            return np.array([estimand(whole) for estimand in wanted]).reshape(len(wanted), len(weights_BT))
         by_type: dict[str | None, Sums] = {}
         whole_KB = np.zeros((len(self._index), len(weights_BT)))
         for type, span in self._spans.items():
@@ -74,7 +78,6 @@ class Evaluation:
             by_type[type] = Sums(self._index, sums_KB)
         by_type[None] = Sums(self._index, whole_KB)
         nothing = Sums(self._index, np.zeros_like(whole_KB))
-        wanted = self.estimands if which is None else [self.estimands[e] for e in which]
         values_EB = np.empty((len(wanted), len(weights_BT)))
         for e, estimand in enumerate(wanted):
             values_EB[e] = estimand(by_type.get(estimand.type, nothing))

@@ -72,7 +72,12 @@ class Plan:
         return sum(len(stratum.tasks) for stratum in self.strata)
 
     def scale_T(self) -> FloatArray:
-        """What one taking of a task weighs: n_h / m_h in a stratum of n_h tasks of which m_h are taken."""
+        """What one taking of a task weighs: n_h / m_h in a stratum of n_h tasks of which m_h are taken.
+
+        Where that is the same in all strata it is 1: a common factor leaves every ratio as it is.
+        """
+        if len({len(stratum.tasks) / stratum.takes for stratum in self.strata}) == 1:
+            return np.ones(self.tasks)
         scale_T = np.empty(self.tasks)
         for stratum in self.strata:
             scale_T[stratum.tasks] = len(stratum.tasks) / stratum.takes
