@@ -18,7 +18,7 @@ from handoff import __version__
 from handoff.canonical import digest
 from handoff.environment import Environment
 from handoff.errors import Interrupted, UsageError
-from handoff.policies import Policy
+from handoff.policies import Policy, Served
 from handoff.progress import Progress
 from handoff.records import Task, to_json
 from handoff.rollout import Pool
@@ -50,6 +50,8 @@ class Prepared:
     identity: Mapping[str, Any]
     plan: Sequence[Key]
     carry_out: Callable[[Running], Awaitable[dict[str, float]]]
+    #: Further remarks for the manifest's ``host`` part, which takes no part in what the run is.
+    remarks: Mapping[str, Any] = attrs.Factory(dict)
 
     @property
     def digest(self) -> str:
@@ -63,15 +65,17 @@ class Prepared:
     def run(self, folder: Path, workers: int, progress: Progress, concurrency: int | None = None) -> list[str]:
         """Carry the run out in ``folder``, or what is left of it.  Returns remarks on what was found there.
 
-        ``concurrency`` is how many episodes are in flight (default: four a worker).  Raises
+        ``concurrency`` is how many episodes are in flight (default: four a worker, or as many as the policies can make
+        use of).  Raises
         :class:`~handoff.errors.Interrupted` if a worker or a server went away; what is finished is kept.
         """
         host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
+        host.update(self.remarks)
         with Store(folder, self.identity, self.plan, host) as store:
             if store.owed:
                 pool = Pool(self.environment, self.options, workers)
                 try:
-                    running = Running(pool, store, progress, concurrency or 4 * max(1, workers))
+                    running = Running(pool, store, progress, concurrency or self._lanes(workers))
                     seconds = asyncio.run(self._carry_out(running))
                 except Interrupted as error:
                     raise Interrupted(f"{error}; {_owed(store)}") from error
@@ -79,12 +83,22 @@ class Prepared:
                     raise Interrupted(f"stopped by the user; {_owed(store)}") from None
                 finally:
                     pool.close()
+                    for policy in self.policies.values():
+                        policy.close()
                 store.note_timings(seconds)
             store.complete()
             return store.dropped
 
+    def _lanes(self, workers: int) -> int:
+        return max(4 * max(1, workers), *(policy.capacity for policy in self.policies.values()))
+
     async def _carry_out(self, running: Running) -> dict[str, float]:
-        return await self.carry_out(running)
+        try:
+            return await self.carry_out(running)
+        finally:
+            for policy in self.policies.values():
+                if isinstance(policy, Served):
+                    await policy.aclose()
 
 
 def _owed(store: Store) -> str:

@@ -23,8 +23,7 @@ from handoff import launch
 from handoff.environment import Environment
 from handoff.errors import UsageError
 from handoff.launch import Prepared, Running, draw_tasks
-from handoff.policies import Policy, Request, Turn
-from handoff.policies import make as make_policy
+from handoff.policies import ModelOptions, Policy, Request, Turn, make_policies
 from handoff.progress import Tick
 from handoff.records import Clone, Decision, Endpoint, Step, Task, Trajectory, from_json, to_json
 from handoff.replay import records_digest
@@ -104,16 +103,22 @@ def identity(
     return launch.identity(environment, config.to_json(), config.run_seed, tasks, policies)
 
 
-def prepare(environment: str, options: Mapping[str, Any], config: Config, specs: Mapping[str, str]) -> Prepared:
+def prepare(
+    environment: str,
+    options: Mapping[str, Any],
+    config: Config,
+    specs: Mapping[str, str],
+    models: Mapping[str, ModelOptions] | None = None,
+) -> Prepared:
     """Decide everything about a study: its tasks, its policies and its identity.
 
-    ``specs`` are the policies' specs by name.  Raises :class:`~handoff.errors.UsageError` for whatever is wrong with
-    the request.
+    ``specs`` are the policies' specs by name, ``models`` the options of those that are language models.  Raises
+    :class:`~handoff.errors.UsageError` for whatever is wrong with the request.
     """
     instance = registry.create(environment, options)
     try:
         tasks = select_tasks(instance.tasks(config.split), config)
-        policies = {name: make_policy(spec) for name, spec in specs.items()}
+        policies = make_policies(specs, models)
         described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
         what = identity(instance, config, tasks, described)
     finally:

@@ -18,8 +18,7 @@ from handoff import environment as registry
 from handoff import launch
 from handoff.errors import UsageError
 from handoff.launch import Prepared, Running, draw_tasks
-from handoff.policies import Policy, Request
-from handoff.policies import make as make_policy
+from handoff.policies import ModelOptions, Policy, Request, make_policies
 from handoff.progress import Tick
 from handoff.protocols.frontier import decide_and_step, turns
 from handoff.records import Rollout, Step, Task, to_json
@@ -70,13 +69,19 @@ def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
     ]
 
 
-def prepare(environment: str, options: Mapping[str, Any], config: Config, specs: Mapping[str, str]) -> Prepared:
+def prepare(
+    environment: str,
+    options: Mapping[str, Any],
+    config: Config,
+    specs: Mapping[str, str],
+    models: Mapping[str, ModelOptions] | None = None,
+) -> Prepared:
     """Decide everything about a run; as :func:`handoff.protocols.frontier.prepare`."""
     instance = registry.create(environment, options)
     try:
         available = instance.tasks(config.split)
         tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
-        policies = {name: make_policy(specs[name]) for name in config.policies}
+        policies = make_policies({name: specs[name] for name in config.policies}, models)
         described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
         what = launch.identity(instance, config.to_json(), config.run_seed, tasks, described)
     finally:

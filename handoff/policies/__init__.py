@@ -1,6 +1,8 @@
 """Policies: the interface, and ``name=spec`` parsing.
 
-A spec is a kind with an optional argument after a colon: ``random``, ``expert``, ``noisy:0.3``, ``actions:FILE``.
+A spec is a kind with an optional argument after a colon: ``random``, ``expert``, ``noisy:0.3``, ``actions:FILE``, and
+for language models ``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a hub repository as
+``OWNER/NAME[/SUBFOLDER][@REVISION]``).
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 from handoff.errors import UsageError
-from handoff.policies.base import Policy, Request, Turn, scripted
+from handoff.policies.base import Policy, Request, Served, Turn, scripted
+from handoff.policies.options import ModelOptions
 from handoff.policies.scripted import Actions, Noisy, Random
 
 
@@ -44,20 +47,68 @@ KINDS: Mapping[str, Callable[[str | None], Policy]] = {
 }
 
 
+def _openai(argument: str, options: ModelOptions) -> Policy:
+    from handoff.policies.openai_server import OpenAIServer
+
+    return OpenAIServer(argument, options)
+
+
+def _hf(argument: str, options: ModelOptions) -> Policy:
+    from handoff.policies.hf import Transformers
+
+    return Transformers(argument, options)
+
+
+def _vllm(argument: str, options: ModelOptions) -> Policy:
+    from handoff.policies.vllm_offline import VLLM
+
+    return VLLM(argument, options)
+
+
+#: Kinds of language models; their libraries are imported when one is made.
+MODELS: Mapping[str, Callable[[str, ModelOptions], Policy]] = {"openai": _openai, "hf": _hf, "vllm": _vllm}
+
+
 def is_spec(text: str) -> bool:
     """Whether ``text`` is a policy spec (rather than a name that must be bound)."""
-    return text.partition(":")[0] in KINDS
+    kind, colon, _ = text.partition(":")
+    return kind in KINDS or (kind in MODELS and bool(colon))
 
 
-def make(spec: str) -> Policy:
-    """The policy that ``spec`` means.  Raises :class:`~handoff.errors.UsageError` for an unknown kind or a bad
-    argument."""
+def make(spec: str, options: ModelOptions | None = None) -> Policy:
+    """The policy that ``spec`` means; ``options`` are for language models.
+
+    Raises :class:`~handoff.errors.UsageError` for an unknown kind, a bad argument, or a library that is not installed.
+    """
     kind, colon, argument = spec.partition(":")
+    if kind in MODELS:
+        if not argument.strip():
+            raise UsageError(f"policy {kind!r} needs an argument: {_FORMS[kind]}")
+        return MODELS[kind](argument.strip(), options or ModelOptions())
     if kind not in KINDS:
-        near = difflib.get_close_matches(kind, KINDS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KINDS)}"
+        known = [*KINDS, *MODELS]
+        near = difflib.get_close_matches(kind, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
         raise UsageError(f"no policy kind is named {kind!r} ({hint})")
     return KINDS[kind](argument if colon else None)
+
+
+def make_policies(specs: Mapping[str, str], models: Mapping[str, ModelOptions] | None = None) -> dict[str, Policy]:
+    """The policies of a run by name; names of one model with equal options share one, so that it is loaded once."""
+    models = models or {}
+    made: dict[str, Policy] = {}
+    for name, spec in specs.items():
+        twin = next((other for other in made if specs[other] == spec and models.get(other) == models.get(name)), None)
+        shared = twin is not None and spec.partition(":")[0] in MODELS
+        made[name] = made[twin] if shared and twin is not None else make(spec, models.get(name))
+    return made
+
+
+_FORMS = {
+    "openai": "openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#my-model",
+    "hf": "hf:FOLDER or hf:OWNER/NAME[/SUBFOLDER][@REVISION]",
+    "vllm": "vllm:FOLDER or vllm:OWNER/NAME[/SUBFOLDER][@REVISION]",
+}
 
 
 def bind(bindings: Sequence[str]) -> dict[str, str]:
@@ -91,4 +142,18 @@ def resolve(names: Sequence[str], bound: Mapping[str, str]) -> dict[str, str]:
     return specs
 
 
-__all__ = ["KINDS", "Policy", "Request", "Turn", "bind", "is_spec", "make", "resolve", "scripted"]
+__all__ = [
+    "KINDS",
+    "MODELS",
+    "ModelOptions",
+    "Policy",
+    "Request",
+    "Served",
+    "Turn",
+    "bind",
+    "is_spec",
+    "make",
+    "make_policies",
+    "resolve",
+    "scripted",
+]
