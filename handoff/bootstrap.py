@@ -179,7 +179,7 @@ def draw(evaluation: Evaluated, plan: Plan, draws: int, seed: int, stream: int =
             picked_B = block.picks[h]
             assert picked_B is not None
             for e, values_M in zip(which, values_EM, strict=True):
-                values_EB[e, span] = values_M[picked_B]
+                values_EB[e, span] = np.take(values_M, picked_B)
     return values_EB
 
 

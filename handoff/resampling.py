@@ -103,7 +103,7 @@ class Plan:
             rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(*address, h))))
             if menu is not None:
                 picked_B = rng.integers(len(menu), size=draws, dtype=np.uint16)
-                counts_BT[:, stratum.columns] = menu[picked_B]
+                counts_BT[:, stratum.columns] = np.take(menu, picked_B, axis=0)
                 picks.append(picked_B)
                 continue
             n = len(stratum.tasks)
