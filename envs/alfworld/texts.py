@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from handoff.envs.alfworld.bits import BitTask, Op
 from handoff.envs.alfworld.build import value
-from handoff.envs.alfworld.grammar import Each, Grammar, Predicate, Rule, Symbol, Text, Value
+from handoff.envs.alfworld.grammar import Each, Grammar, Predicate, Production, Rule, Symbol, Text, Value
 from handoff.envs.alfworld.queries import Row, Table, Typed, matches
 from handoff.errors import DataError, EnvironmentFault
 
@@ -24,6 +24,8 @@ from handoff.errors import DataError, EnvironmentFault
 Part = "str | Choice | Items"
 
 _DEEPEST = 40
+#: The rules that textworld joins enumerations with: for none, between two, before the last.
+JOINTS = ("list_empty", "list_separator", "list_last_separator")
 
 
 class Choice:
@@ -152,6 +154,38 @@ def _asked(grammar: Grammar) -> Iterator[str]:
             yield from of(production.body)
 
 
+class _Mentions:
+    """What a rule and the rules under it speak of."""
+
+    def __init__(self) -> None:
+        self.placeholders: set[Typed] = set()
+        self.variables: set[str] = set()
+        self.predicates: set[str] = set()
+
+    def read(self, production: Production) -> Iterator[str]:
+        """Take in one production; yields the rules that it uses."""
+        self._query(production.condition)
+        for symbol in production.body:
+            if isinstance(symbol, Each):
+                self._query(symbol.query)
+                if symbol.listed:
+                    yield from JOINTS
+                yield from self._body(symbol.body)
+            else:
+                yield from self._body(symbol)
+
+    def _query(self, query: tuple[Predicate, ...]) -> None:
+        for predicate in query:
+            self.predicates.add(predicate.name)
+            self.placeholders.update(predicate.parameters)
+
+    def _body(self, symbol: Symbol) -> Iterator[str]:
+        if isinstance(symbol, Rule):
+            yield symbol.name
+        elif isinstance(symbol, Value):
+            self.variables.update(a[0] for term in symbol.terms for a in term if not isinstance(a, str))
+
+
 class Texts:
     """Observations of one game: :meth:`intro` and :meth:`feedback`, as parts for :func:`render`."""
 
@@ -160,6 +194,9 @@ class Texts:
         self._table, self._tabled = Table(), set[str]()
         self._bits: dict[tuple[str, tuple[str, ...]], int] = {}
         self._feedback: dict[str, list[str | Choice | Items]] = {}
+        self._mentions: dict[str, _Mentions] = {}
+        self._arguments: dict[str, frozenset[str]] = {}
+        self._shared: dict[object, list[str | Choice | Items]] = {}
         self._variables: dict[str, list[int]] = defaultdict(list)
         for v, (predicate, *_) in enumerate(task.facts):
             self._variables[predicate].append(v)
@@ -192,7 +229,7 @@ class Texts:
                     if isinstance(symbol.body, Rule):
                         yield symbol.body.name
                     if symbol.listed:
-                        yield from ("list_empty", "list_separator", "list_last_separator")
+                        yield from JOINTS
 
         used = {name for name, *_ in (op.name.split() for op in self._task.ops)}
         waiting = ["intro", *(n for a in used for n in rules(self._grammar.actions[a].feedback))]
@@ -237,6 +274,44 @@ class Texts:
     def _rule(
         self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
     ) -> list[str | Choice | Items]:
+        """A rule's text, shared by all contexts that it cannot tell apart: those that agree on the placeholders and
+        variables that it (or a rule under it) mentions.  An entity bound to anything else matters only where it could
+        turn up in an answer, since no two placeholders stand for one entity."""
+        mentions = self._mentioned(name)
+        seen = {ph: entity for ph, entity in bound.items() if ph in mentions.placeholders}
+        others = {
+            ph: entity
+            for ph, entity in bound.items()
+            if ph not in seen and any(entity[0] in self._occurring(p) for p in mentions.predicates)
+        }
+        spoken = {variable: entity for variable, entity in entities.items() if variable in mentions.variables}
+        key = (name, frozenset(seen.items()), frozenset(others.items()), frozenset(spoken.items()))
+        parts = self._shared.get(key)
+        if parts is None:
+            parts = self._shared[key] = self._expand(name, {**seen, **others}, spoken, depth)
+        return parts
+
+    def _mentioned(self, name: str) -> _Mentions:
+        if name not in self._mentions:
+            found = self._mentions[name] = _Mentions()
+            waiting, seen = [name], {name}
+            while waiting:
+                for production in self._grammar.rules[waiting.pop()]:
+                    for below in found.read(production):
+                        if below not in seen:
+                            seen.add(below)
+                            waiting.append(below)
+        return self._mentions[name]
+
+    def _occurring(self, predicate: str) -> frozenset[str]:
+        """Entities in facts of a predicate that can hold."""
+        if predicate not in self._arguments:
+            self._arguments[predicate] = frozenset(a for arguments in self._possible(predicate) for a in arguments)
+        return self._arguments[predicate]
+
+    def _expand(
+        self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
+    ) -> list[str | Choice | Items]:
         alternatives: list[Alternative] = []
         for production in self._grammar.rules[name]:
             masks = [0]
@@ -264,10 +339,7 @@ class Texts:
             cases.append((mask, self._parts((symbol.body,), mapping, inner, depth + 1)))
         joints = None
         if symbol.listed:
-            joints = tuple(
-                self._parts((Rule(name),), bound, entities, depth + 1)
-                for name in ("list_empty", "list_separator", "list_last_separator")
-            )
+            joints = tuple(self._parts((Rule(name),), bound, entities, depth + 1) for name in JOINTS)
         return Items(cases, joints)
 
     def _cases(
