@@ -195,7 +195,8 @@ def main() -> int:
         row = one_game(game, number, native, 6 if given.quick else 20, 2 if given.quick else 8)
         rows.append(row)
         print(
-            f"{task.name.split('/')[0][:56]:56} step {row['native_step_s'] * 1e3:6.1f} ms / {row['step_s'] * 1e6:5.1f} us"
+            f"{task.name.split('/')[0][:54]:54}"
+            f"  step {row['native_step_s'] * 1e3:6.1f} ms / {row['step_s'] * 1e6:5.1f} us"
             f"  reset {row['native_reset_s'] * 1e3:6.0f} ms / {row['reset_s'] * 1e6:4.2f} us"
             f"  load {row['native_load_s']:4.2f} / {row['compile_s']:4.2f} / {row['load_s']:5.3f} s"
             f"  check {row['library_check_s'] * 1e3:6.2f} / {row['check_s'] * 1e3:6.4f} ms",
