@@ -36,7 +36,7 @@ class Settings:
     steps: int = 6
     depth: int = 2
     seed: int = 0
-    replays: int = 120
+    replays: int = 60
     sequences: int = 20_000
 
     def __attrs_post_init__(self) -> None:
