@@ -16,7 +16,7 @@ from handoff.canonical import canonical
 from handoff.errors import StoreError, UsageError
 from handoff.estimands import Estimand
 from handoff.evaluation import Evaluation
-from handoff.report import wording
+from handoff.report import sound, wording
 from handoff.report.numbers import Json, Options, describe, value
 from handoff.resampling import joined
 from handoff.side_by_side import side_by_side
@@ -70,6 +70,7 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
     options = options or Options()
     method = check_options(options.interval, options.draws, options.level)
     for study in (first, second):
+        sound.require(study)
         if not study.sealed:
             raise StoreError(f"{study.folder} is not complete; type the command that started it again, then compare")
     tables = {"first": first.table(), "second": second.table()}

@@ -30,8 +30,9 @@ from handoff.report.wording import (
 
 WIDTH = 400
 STYLES = 6
-#: Width of a letter of the figures' text (12 units high), on average.
-LETTER = 6.3
+#: Width of a letter of the figures' text (12 units high), on average, in a wide font; bold letters are wider.
+LETTER = 6.7
+BOLD = 1.15
 
 
 @attrs.frozen
@@ -65,8 +66,9 @@ class Canvas:
     def text(self, x: float, y: float, words: str, kind: str = "t", anchor: str = "start", room: float = 0) -> None:
         """``room`` is the most width that the words may take: longer ones are cut, with the whole as their title."""
         shown, whole = words, ""
-        if room and len(words) * LETTER > room:
-            shown, whole = words[: max(1, int(room / LETTER) - 1)] + "…", f"<title>{escape(words)}</title>"
+        letter = LETTER * BOLD if "head" in kind else LETTER
+        if room and len(words) * letter > room:
+            shown, whole = words[: max(1, int(room / letter) - 1)] + "…", f"<title>{escape(words)}</title>"
         self._parts.append(
             f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(shown)}{whole}</text>'
         )
@@ -182,8 +184,10 @@ def _forest(groups: Groups, shown: Callable[[Json], str], domain: tuple[float, f
                 ends += [] if row.value["point"] is None else [100 * row.value["point"]]
                 ends += _ends(row.value) or ()
         low, high = min(ends), max(ends)
-        margin = 0.04 * (high - low) or 1.0
-        domain = (low - margin if low < 0 else 0.0, high + margin if high > 0 else 0.0)
+        margin = 0.04 * (high - low)
+        domain = (low - margin if low < 0 else 0.0, high + margin if high > 0 or low == 0 else 0.0)
+        if domain[0] == domain[1]:
+            domain = (0.0, 1.0)
     names = [row.name for _, rows in groups for row in rows]
     left = min(112.0, max(len(name) for name in names) * LETTER + 14)
     right = WIDTH - 118.0
@@ -199,7 +203,7 @@ def _forest(groups: Groups, shown: Callable[[Json], str], domain: tuple[float, f
     for head, rows in groups:
         if head:
             y += 22
-            canvas.text(0, y - 6, head, "t head", room=left + right - left)
+            canvas.text(0, y - 6, head, "t head", room=WIDTH)
         for row in rows:
             y += 24
             middle = y - 12

@@ -18,7 +18,7 @@ from handoff.errors import UsageError
 from handoff.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
 from handoff.failures import failures, share_gap
 from handoff.records import Trajectory
-from handoff.report import wording
+from handoff.report import sound, wording
 from handoff.study import Study
 from handoff.table import Table
 from handoff.transport import Sample, Transport, transport
@@ -112,10 +112,11 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     ``null`` and ``incomplete`` says what is owed.
 
     Raises :class:`~handoff.errors.UsageError` for options that cannot be met or an external run that is not
-    independent, and what :meth:`~handoff.study.Study.table` raises of damaged records.
+    independent, :class:`~handoff.errors.DataError` for a run that contradicts itself.
     """
     options = options or Options()
     method = check_options(options.interval, options.draws, options.level)
+    sound.require(study)
     result: Json = {"format": FORMAT, "run": describe(study), **summary(study)}
     if not result["complete"]:
         nothing: Json = {"incomplete": wording.incomplete(result), "intervals": None, "contrasts": [], "tables": None}
@@ -180,6 +181,7 @@ def sample(study: Study, table: Table | None = None) -> Sample:
 
 
 def _transport(study: Study, table: Table, external: Study, options: Options, method: str) -> Transport:
+    sound.require(external)
     shown = contrasts(table, options.order)
     if not shown:
         raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")

@@ -67,7 +67,9 @@ def render(study: Study, numbers: Json) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["svg"] = lambda figure: jinja2.utils.markupsafe.Markup(figure.svg)
+    markup = jinja2.utils.markupsafe.Markup
+    environment.filters["svg"] = lambda figure: markup(figure.svg)
+    environment.filters["breakable"] = lambda name: markup("_<wbr>").join(name.split("_"))
     run = numbers["run"]
     styles = {name: k for k, name in enumerate(dict.fromkeys((*run["reachers"], *run["solvers"])))}
     packed = episodes.pack(study)
@@ -87,11 +89,11 @@ def render(study: Study, numbers: Json) -> str:
         environment=_facts(run["environment"]),
         packed=packed,
         empty=tables.EMPTY,
-        style=jinja2.utils.markupsafe.Markup(style),
-        script=jinja2.utils.markupsafe.Markup(script),
+        style=markup(style),
+        script=markup(script),
         style_digest=_digest(style),
         script_digest=_digest(script),
-        data=jinja2.utils.markupsafe.Markup(inert(_json(numbers).decode())),
+        data=markup(inert(_json(numbers).decode())),
         notes=_notes,
     )
     return page
