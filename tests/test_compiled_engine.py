@@ -18,9 +18,9 @@ from mini_games import GRAMMAR, mini_game
 from shared import shared_path
 
 from handoff.canonical import canonical
-from handoff.envs.alfworld.distance import distance
 from handoff.envs.alfworld import grammar
 from handoff.envs.alfworld.builtin import BuiltinSource
+from handoff.envs.alfworld.distance import distance
 from handoff.envs.alfworld.engine import CompiledGame
 from handoff.envs.alfworld.games import TASK_TYPES, Game, load_game
 from handoff.envs.alfworld.grammar import Predicate

@@ -6,6 +6,7 @@ equal exactly if the native engine cannot tell them apart by anything but its me
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from handoff.envs.alfworld import grammar as grammars
@@ -24,10 +25,10 @@ _LONGEST_PLAN = 40
 class Dynamics:
     """The dynamics of one game, with the tables that its searches share.  Not thread safe (the tables grow)."""
 
-    def __init__(self, task: BitTask) -> None:
+    def __init__(self, task: BitTask, useless: Collection[int] | None = None) -> None:
         self.task = task
         self.initial: int = task.initial
-        self._search = Search(task)
+        self._search = Search(task, useless)
         self._walks: Walks | None = None
         self._place_mask = task.place_mask
         by_place: dict[int, list[Op]] = {place: [] for place in task.place_bits()}
@@ -71,6 +72,12 @@ class Dynamics:
     def distance(self, state: int, limit: int) -> int | None:
         """The least number of actions that wins, if it is at most ``limit`` (0: won already)."""
         return self._search.distance(state, limit)
+
+    @property
+    def useless(self) -> frozenset[int]:
+        """Positions in ``task.ops`` of operators that are in no shortest plan, as proved at first; given to the
+        constructor they need not be proved again."""
+        return self._search.relevance.useless
 
     def prepare(self) -> Walks:
         """What the first certificate would do first: the tables for counting.  A plain rollout never counts."""

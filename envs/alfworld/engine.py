@@ -15,7 +15,7 @@ last record.  Nothing from a game file is run: a grammar that uses more than the
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -30,7 +30,7 @@ from handoff.envs.alfworld.texts import Choice, Items, Memory, Texts, render
 from handoff.records import Certificate, Record
 
 #: Raised when the compiled form or what it is made from changes.
-ENGINE_VERSION = 2
+ENGINE_VERSION = 3
 
 NOTHING = "Nothing happens."
 
@@ -52,10 +52,10 @@ class CompiledGame:
     ``initial`` is the state after a reset and ``reset_record`` the record; :meth:`step` is a function of the state.
     """
 
-    def __init__(self, task: BitTask, grammar: grammars.Grammar) -> None:
+    def __init__(self, task: BitTask, grammar: grammars.Grammar, useless: Collection[int] | None = None) -> None:
         self._memory = Memory(task, grammar)
         self._texts = Texts(task, grammar, self._memory)
-        self.dynamics = Dynamics(task)
+        self.dynamics = Dynamics(task, useless)
         self.initial: int = self._memory.initial
         # An operator's change of the whole state and its text, worked out when it is first taken.
         self._taken: dict[Op, tuple[int, int, list[str | Choice | Items]]] = {}
@@ -78,11 +78,12 @@ class CompiledGame:
         key = digest({"domain": domain, "grammar": grammar, "problem": problem, "versions": versions})
         data = diskcache.load("games", key)
         if data is not None:
-            return cls(BitTask.from_json(data["task"]), grammars.from_json(data["grammar"]))
+            return cls(BitTask.from_json(data["task"]), grammars.from_json(data["grammar"]), data["useless"])
         form = grammars.parse(grammar)
         task = build(sas.translate(domain, problem), form)
         game = cls(task, form)
-        diskcache.store("games", key, {"task": task.to_json(), "grammar": grammars.to_json(form)})
+        useless = sorted(game.dynamics.useless)
+        diskcache.store("games", key, {"task": task.to_json(), "grammar": grammars.to_json(form), "useless": useless})
         return game
 
     @classmethod

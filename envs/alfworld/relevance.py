@@ -17,6 +17,7 @@ Two more kinds of action never occur in a minimal plan.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from handoff.envs.alfworld.bits import BitTask, Op, each, union
 
@@ -29,7 +30,7 @@ class Relevance:
     ``asked(r)`` are the bits on which a win within ``r`` actions can depend.
     """
 
-    def __init__(self, task: BitTask) -> None:
+    def __init__(self, task: BitTask, useless: Collection[int] | None = None) -> None:
         self._task = task
         self._goal_pos = self._goal_neg = 0
         for pos, neg in task.goal:
@@ -56,8 +57,14 @@ class Relevance:
             self.moves = {place: [] for place in task.place_bits()}
             self.targets = 0
         self._ignored = task.place_mask if self.free else 0
-        useless = self._useless(local)
-        kept = [op for op in local if op not in useless]
+        if useless is None:
+            found = self._useless(local)
+            useless = {number for number, op in enumerate(task.ops) if op in found}
+        #: Positions in ``task.ops`` of the operators that only enter excursions: the costly part of the proof, which
+        #: may be given back to the constructor for the same task.
+        self.useless = frozenset(useless)
+        without = {task.ops[number] for number in self.useless}
+        kept = [op for op in local if op not in without]
         self.levels = self._levels(kept)
         self.deepest = max(self.levels.values(), default=0)
         self._asked: dict[int, int] = {}

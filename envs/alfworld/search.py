@@ -8,6 +8,7 @@ leads to.  The tables belong to the game: the next step of a trajectory finds mo
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from handoff.envs.alfworld.bits import BitTask, Op
 from handoff.envs.alfworld.families import Family, applicable, families
@@ -21,9 +22,9 @@ _SHORT = 6
 class Search:
     """Distances to success in one game."""
 
-    def __init__(self, task: BitTask) -> None:
+    def __init__(self, task: BitTask, useless: Collection[int] | None = None) -> None:
         self._task = task
-        self.relevance = Relevance(task)
+        self.relevance = Relevance(task, useless)
         self._place_mask = task.place_mask
         self._goal_mask = self.relevance.goal_mask
         self._goal_moves = self.relevance.free and bool(self._goal_mask & task.place_mask)
