@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from handoff.cli.tax import tax
 from handoff.counts import Counts, matched, read_counts
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError, StoreError, UsageError
 from handoff.passk import mean_pass_at_k
 from handoff.routing import choose, route
 from handoff.tax import (
@@ -401,7 +401,7 @@ def test_a_malformed_file_is_refused_in_one_sentence_with_the_line(tmp_path, tex
 def test_unreadable_files_are_refused_in_one_sentence(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read .*: No such file"):
         read_counts(tmp_path / "none.csv")
-    with pytest.raises(UsageError, match=r"cannot read .*: Is a directory"):
+    with pytest.raises(StoreError, match="is not a run folder"):
         read_counts(tmp_path)
     path = tmp_path / "utf16.csv"
     path.write_bytes("task,n,c\na,4,1\n".encode("utf-16"))
