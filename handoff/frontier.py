@@ -15,9 +15,11 @@ from typing import Protocol
 
 import networkx as nx
 
+from handoff import stochastic
 from handoff.environment import DistanceOracle, Environment, FrontierOracle, Snapshots
 from handoff.errors import UsageError
 from handoff.records import Certificate, Record, Task
+from handoff.stochastic import Stochastic
 
 
 class _Walker(Protocol):
@@ -127,6 +129,8 @@ def certify(
     reset + replay.  All three give equal certificates; the environment is left where it was."""
     if isinstance(environment, FrontierOracle):
         return environment.certify(depth)
+    if isinstance(environment, Stochastic):
+        return stochastic.search_here(environment, record, depth)
     if isinstance(environment, Snapshots):
         return search_here(environment, record, depth)
     return search(environment, task, seed, prefix, depth)

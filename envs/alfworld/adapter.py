@@ -22,7 +22,9 @@ from handoff.envs.alfworld.native import NativeEngine
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
-_MEMORY = 32  # games kept per process, of some MB each
+#: Games of this process, shared by all its environments: (data, trust, task id) -> game and compiled form.
+_GAMES: OrderedDict[tuple[str, bool, str], tuple[Game, CompiledGame | None]] = OrderedDict()
+_MEMORY = 64  # how many are kept, of some MB each
 
 
 class AlfworldEnvironment(Environment):
@@ -46,7 +48,6 @@ class AlfworldEnvironment(Environment):
     def __init__(self, data: str | None = None, engine: str = "compiled", trust_games: bool = False) -> None:
         self._data, self._trust = data, trust_games
         self._source = find_source(data, trust_games)
-        self._games: OrderedDict[str, tuple[Game, CompiledGame | None]] = OrderedDict()
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in (*SPLITS, "default"):
@@ -70,7 +71,8 @@ class AlfworldEnvironment(Environment):
 
     def _load(self, task: Task) -> tuple[Game, CompiledGame | None]:
         """A task's game and its compiled form (``None``: a trusted grammar that the compiled engine does not know)."""
-        if task.id not in self._games:
+        key = (str(self._data), self._trust, task.id)
+        if key not in _GAMES:
             game = self._source.load(task)
             compiled: CompiledGame | None = None
             try:
@@ -78,11 +80,11 @@ class AlfworldEnvironment(Environment):
             except DataError as error:
                 if not (self._trust and self.engine == NativeAlfworld.engine):
                     raise DataError(f"game {task.name} ({task.source}): {error}") from error
-            self._games[task.id] = (game, compiled)
-            while len(self._games) > _MEMORY:
-                self._games.popitem(last=False)
-        self._games.move_to_end(task.id)
-        return self._games[task.id]
+            _GAMES[key] = (game, compiled)
+            while len(_GAMES) > _MEMORY:
+                _GAMES.popitem(last=False)
+        _GAMES.move_to_end(key)
+        return _GAMES[key]
 
 
 class CompiledAlfworld(AlfworldEnvironment):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -100,6 +100,10 @@ def load_game(path: str | os.PathLike[str], trust: bool = False) -> Game:
     path = Path(path)
     if path.is_dir():
         path = path / GAME_FILE
+    return _game(_read(path), path, trust)
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -110,6 +114,10 @@ def load_game(path: str | os.PathLike[str], trust: bool = False) -> Game:
         raise DataError(f"game file {path} is not JSON text: {error}") from error
     if not isinstance(data, dict):
         raise DataError(f"game file {path} is not a JSON object")
+    return data
+
+
+def _game(data: Mapping[str, Any], path: Path, trust: bool) -> Game:
     texts = []
     for key in ("pddl_domain", "grammar", "pddl_problem"):
         text = data.get(key)
@@ -131,15 +139,6 @@ def load_game(path: str | os.PathLike[str], trust: bool = False) -> Game:
             "load it only if you trust its author (--trust-games)"
         )
     return Game.of(domain, grammar, problem, walkthrough)
-
-
-def is_solvable(path: Path) -> bool:
-    """Whether the file does not say ``"solvable": false`` (the release keeps such games, evaluations skip them)."""
-    try:
-        data = parse(path.read_bytes())
-    except (OSError, ValueError):
-        return True  # load_game names what is wrong with it
-    return not (isinstance(data, dict) and data.get("solvable") is False)
 
 
 @attrs.define
@@ -164,8 +163,10 @@ class FolderSource:
             its_split = self._split(path)
             if its_split != split:
                 elsewhere[its_split] = elsewhere.get(its_split, 0) + 1
-            elif is_solvable(path):
-                found.append(self._task(path, split))
+                continue
+            data = _read(path)
+            if data.get("solvable") is not False:  # the release keeps games that are not, evaluations skip them
+                found.append(self._task(path, split, data))
         if not found:
             others = ", ".join(f"{name}: {count}" for name, count in sorted(elsewhere.items()))
             raise UsageError(
@@ -205,8 +206,8 @@ class FolderSource:
     def _split(self, path: Path) -> str:
         return next((part for part in reversed(path.absolute().parts[:-1]) if part in SPLITS), "default")
 
-    def _task(self, path: Path, split: str) -> Task:
-        game = load_game(path, self.trust)
+    def _task(self, path: Path, split: str, data: Mapping[str, Any]) -> Task:
+        game = _game(data, path, self.trust)
         parts = path.absolute().parts[:-1]
         kind = next((w for w in (part.split("-")[0] for part in reversed(parts)) if w in TASK_TYPES), "unknown")
         source = path.name if self.root.is_file() else path.relative_to(self.root).as_posix()

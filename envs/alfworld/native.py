@@ -18,6 +18,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from handoff.canonical import digest
 from handoff.envs.alfworld import diskcache, sas
 from handoff.envs.alfworld.games import Game
@@ -38,15 +40,20 @@ def host_unharmed() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_data_folder() -> Iterator[None]:
-    """Import alfworld without its side effects: it makes the folder that ``ALFWORLD_DATA`` names and sets the variable
-    where it is not set, after which the built-in games would no longer be the default."""
+def _untouched_host() -> Iterator[None]:
+    """Import textworld and alfworld without their side effects.
+
+    alfworld makes the folder that ``ALFWORLD_DATA`` names and sets the variable where it is not set, after which the
+    built-in games would no longer be the default; textworld draws from numpy's global generator.
+    """
     given = os.environ.get("ALFWORLD_DATA")
+    random_state = np.random.get_state()
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["ALFWORLD_DATA"] = scratch
         try:
             yield
         finally:
+            np.random.set_state(random_state)
             if given is None:
                 del os.environ["ALFWORLD_DATA"]
             else:
@@ -107,7 +114,7 @@ class NativeEngine:
 
     def __init__(self) -> None:
         try:
-            with _no_data_folder():
+            with _untouched_host():
                 import textworld
                 from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
                 from textworld.envs.pddl import PddlEnv
