@@ -127,3 +127,7 @@ def test_the_command_prints_pass_at_k(tmp_path: Path) -> None:
     assert numbers["policies"][0]["pass_at_k"] == {"1": 1.0, "2": 1.0}
     shown = CliRunner().invoke(group, [*arguments, "--out", str(tmp_path / "run")])
     assert "6/6" in shown.stdout
+    assert "6/6" in CliRunner().invoke(group, ["report", str(tmp_path / "run")]).stdout
+    page = CliRunner().invoke(group, ["report", str(tmp_path / "run"), "--html"])
+    assert isinstance(page.exception, UsageError)
+    assert "handoff tax" in str(page.exception)

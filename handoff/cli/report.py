@@ -58,9 +58,18 @@ def report(
     by task type, arrival by budget.  While records are owed: the counts so far."""
     from rich.console import Console
 
-    from handoff import study
-    from handoff.report import numbers, terminal
+    from handoff import rollout_study, study
+    from handoff.report import numbers, rollouts, terminal
 
+    if rollout_study.protocol_name(run) == "rollouts":
+        if html is not None or external is not None:
+            raise UsageError(f"{run} holds rollouts, not a handoff study; `handoff tax` compares two of them")
+        counted = rollout_study.load(run)
+        if as_json:
+            click.echo(json.dumps(rollouts.summary(counted), indent=2, allow_nan=False))
+        else:
+            rollouts.show(Console(), counted)
+        return
     chosen = numbers.Options(
         interval=interval,
         draws=draws,
