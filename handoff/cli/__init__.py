@@ -22,6 +22,7 @@ COMMANDS = {
     "rollout": "handoff.cli.rollout",
     "audit": "handoff.cli.audit",
     "report": "handoff.cli.report",
+    "compare": "handoff.cli.compare",
     "export": "handoff.cli.export",
     "estimate": "handoff.cli.estimate",
     "transport": "handoff.cli.transport",
