@@ -236,7 +236,7 @@ def _turns(request: Request) -> list[dict[str, Any]]:
     return turns
 
 
-_RECORD = Record("You are in a room.", ("look", "go north"), 0.0, False, False)
+_RECORD = Record("You are in a room. Your task is to: look around.", ("look", "go north"), 0.0, False, False)
 _SAMPLE = Request(
     task=Task("0" * 64, "sample", "sample", "sample"),
     seed=0,

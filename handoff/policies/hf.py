@@ -1,0 +1,300 @@
+"""``hf:CHECKPOINT``: transformers in this process.
+
+Tokens do not depend on the batch: every row has its own sampler (:mod:`handoff.policies.sampler`), and every forward
+pass has the same number of rows, filled up with copies where fewer requests wait, under eager attention, so that the
+logits of a row are the same whoever its neighbours are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from handoff.errors import DataError, UsageError
+from handoff.policies.base import Policy, Request
+from handoff.policies.checkpoints import Encoder, find
+from handoff.policies.language import Input, Output, Speaker
+from handoff.policies.options import ModelOptions
+from handoff.policies.sampler import RowSampler, gumbel, sample
+from handoff.records import Decision
+
+
+@attrs.define
+class _Row:
+    """One request on its way through generation."""
+
+    ids: tuple[int, ...]
+    sampler: RowSampler
+    limit: int
+    generated: list[int] = attrs.Factory(list)
+    finish: str | None = None
+    stop: str | None = None
+    text: str = ""
+
+
+class Transformers(Policy):
+    """A checkpoint under transformers."""
+
+    blocking: ClassVar[bool] = True
+    exclusive: ClassVar[bool] = True
+
+    def __init__(self, argument: str, options: ModelOptions) -> None:
+        """Finds the checkpoint and its tokenizer; the weights are loaded by :meth:`activate`.
+
+        Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used.
+        """
+        try:
+            import torch
+            import transformers
+        except ImportError:
+            raise UsageError("hf: policies need torch and transformers: pip install 'checkpoint-handoff[hf]'") from None
+        if options.engine:
+            raise UsageError("engine arguments are for vllm: policies; hf: takes none")
+        self.options = options
+        self.capacity = 2 * options.rows
+        self.speaker = Speaker(options)
+        self.checkpoint = find(argument)
+        self.encoder = Encoder(self.checkpoint)
+        config = _read_json(self.checkpoint.path / "config.json", self.checkpoint.name)
+        self.device = _device(options.device)
+        self.dtype = _dtype(options.dtype, config)
+        limits = [config.get("max_position_embeddings"), options.context]
+        self.context = min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
+        self._ends = _ends(self.checkpoint.path, config, self.encoder, self.checkpoint.name)
+        self._model: Any = None
+        self._cache_name = "past_key_values"
+        self._versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+
+    def describe(self) -> Mapping[str, Any]:
+        place = self.checkpoint.name + (f"@{self.checkpoint.revision}" if self.checkpoint.revision else "")
+        return {
+            "spec": f"hf:{place}",
+            "kind": "hf",
+            **self.checkpoint.describe(),
+            "engine": {
+                "name": "transformers",
+                **self._versions,
+                "dtype": self.dtype,
+                "device": _device_name(self.device),
+                "rows": self.options.rows,
+                "attention": "eager",
+                "context": self.context,
+            },
+            "tokens": "ids",
+            "guarantee": "one generator per row and a constant number of rows: tokens independent of the batch",
+            **self.speaker.describe(),
+        }
+
+    def activate(self) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        if self._model is None:
+            try:
+                self._model = AutoModelForCausalLM.from_pretrained(
+                    str(self.checkpoint.path),
+                    dtype=getattr(torch, self.dtype),
+                    attn_implementation="eager",
+                    use_safetensors=True,
+                    trust_remote_code=False,
+                ).eval()
+            except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+                raise DataError(f"checkpoint {self.checkpoint.name} cannot be loaded: {reason}") from error
+            # The argument is about to be renamed (transformers 5.24 warns, 5.40 drops the old name).
+            known = inspect.signature(type(self._model).forward).parameters
+            self._cache_name = "cache" if "cache" in known else "past_key_values"
+        self._model.to(self.device)
+
+    def release(self) -> None:
+        # In main memory it waits for its next phase without being read from disk again.
+        if self._model is not None and self.device != "cpu":
+            import torch
+
+            self._model.to("cpu")
+            torch.cuda.empty_cache()
+
+    def close(self) -> None:
+        self._model = None
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        self.activate()
+        decisions: list[Decision | None] = [None] * len(requests)
+        waiting: list[tuple[int, Input, int]] = []
+        for place, request in enumerate(requests):
+            prompt = self.speaker.render(request)
+            given = Input(prompt, self.encoder.ids(prompt))
+            assert given.ids is not None
+            room = self.options.room(len(given.ids), self.context)
+            if room is None:
+                decisions[place] = self.speaker.overflow(request, given)
+            else:
+                waiting.append((place, given, room))
+        if self.options.constrain:
+            for place, given, room in waiting:
+                output = self.choose(given.ids or (), requests[place].record.admissible, requests[place].seed)
+                decisions[place] = self.speaker.decide(requests[place], given, output, room)
+        else:
+            rows = [
+                _Row(given.ids or (), RowSampler(requests[place].seed, self.options), room)
+                for place, given, room in waiting
+            ]
+            for (place, given, room), output in zip(waiting, self.generate(rows), strict=True):
+                decisions[place] = self.speaker.decide(requests[place], given, output, room)
+        return [decision for decision in decisions if decision is not None]
+
+    def generate(self, rows: Sequence[_Row]) -> list[Output]:
+        """Generate all ``rows``, ``options.rows`` at a time."""
+        size = self.options.rows
+        for start in range(0, len(rows), size):
+            self._generate(list(rows[start : start + size]))
+        return [
+            Output(row.text, row.finish or "length", row.stop, tuple(row.generated), len(row.generated)) for row in rows
+        ]
+
+    def _generate(self, rows: list[_Row]) -> None:
+        import torch
+        from transformers import DynamicCache
+
+        size = self.options.rows
+        ids = [row.ids for row in rows] + [rows[0].ids] * (size - len(rows))
+        width = max(len(row) for row in ids)
+        tokens = torch.zeros((size, width), dtype=torch.int64)
+        mask = torch.zeros((size, width), dtype=torch.int64)
+        for place, row in enumerate(ids):
+            tokens[place, width - len(row) :] = torch.tensor(row)
+            mask[place, width - len(row) :] = 1
+        tokens, mask = tokens.to(self.device), mask.to(self.device)
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        cache = DynamicCache()
+        with torch.inference_mode():
+            while True:
+                logits = self._model(
+                    input_ids=tokens,
+                    attention_mask=mask,
+                    position_ids=positions,
+                    use_cache=True,
+                    logits_to_keep=1,
+                    **{self._cache_name: cache},
+                ).logits[:, -1]
+                live = [place for place, row in enumerate(rows) if row.finish is None]
+                found = sample(logits[live], [rows[place].sampler for place in live], self.options)
+                tokens = torch.zeros((size, 1), dtype=torch.int64)
+                for place, token in zip(live, found, strict=True):
+                    tokens[place, 0] = token
+                    self._append(rows[place], token)
+                if all(row.finish is not None for row in rows):
+                    return
+                tokens = tokens.to(self.device)
+                mask = torch.cat([mask, torch.ones((size, 1), dtype=torch.int64, device=mask.device)], dim=1)
+                positions = positions[:, -1:] + 1
+
+    def _append(self, row: _Row, token: int) -> None:
+        row.generated.append(token)
+        ended = token in self._ends
+        if ended:
+            row.finish = "stop"
+        elif len(row.generated) >= row.limit:
+            row.finish = "length"
+        if row.finish is None and not self.options.stop:
+            return
+        shown = row.generated[:-1] if ended else row.generated
+        row.text = self.encoder.tokenizer.decode(shown, skip_special_tokens=True)
+        if not ended:
+            # Of several stop strings the one that stands first in the text.
+            places = [(row.text.find(string), string) for string in self.options.stop if string in row.text]
+            if places:
+                place, row.stop = min(places)
+                row.text, row.finish = row.text[:place], "stop"
+
+    def choose(self, ids: tuple[int, ...], commands: Sequence[str], seed: int) -> Output:
+        """One of ``commands``, by its exact probability as a whole reply.
+
+        A command's score is the log-probability of its tokens and of an end token after them, given the prompt; among
+        the scores, divided by the temperature, the choice is Gumbel-max with the decision's seed.  Each request is
+        scored alone, so that its result depends on nothing else.
+        """
+        import torch
+        from transformers import DynamicCache
+
+        if not commands:
+            return Output("", "stop", None, (), 0)
+        end = min(self._ends)
+        replies = [
+            (*(int(t) for t in self.encoder.tokenizer(command, add_special_tokens=False)["input_ids"]), end)
+            for command in commands
+        ]
+        width = max(len(reply) for reply in replies)
+        padded = torch.tensor([[*reply, *[end] * (width - len(reply))] for reply in replies], dtype=torch.int64)
+        padded = padded.to(self.device)
+        with torch.inference_mode():
+            cache = DynamicCache()
+            prompt = torch.tensor([ids], dtype=torch.int64, device=self.device)
+            named = {self._cache_name: cache}
+            first = self._model(input_ids=prompt, use_cache=True, logits_to_keep=1, **named).logits
+            logits = first.expand(len(replies), -1, -1)
+            if width > 1:
+                cache.batch_repeat_interleave(len(replies))
+                places = torch.arange(len(ids), len(ids) + width - 1, device=self.device).expand(len(replies), -1)
+                more = self._model(input_ids=padded[:, :-1], position_ids=places, use_cache=True, **named).logits
+                logits = torch.cat([logits, more], dim=1)
+            each = logits.double().log_softmax(dim=-1).gather(-1, padded.unsqueeze(-1)).squeeze(-1)
+        lengths = torch.tensor([len(reply) for reply in replies], device=self.device).unsqueeze(1)
+        scores = each.masked_fill(torch.arange(width, device=self.device) >= lengths, 0.0).sum(dim=-1)
+        if not self.options.greedy:
+            noise = gumbel(torch.tensor([seed], dtype=torch.int64, device=self.device), len(commands))[0]
+            scores = scores / self.options.temperature + noise
+        best = int(scores.argmax().item())
+        return Output(commands[best], "stop", None, replies[best], len(replies[best]), flags=("scored",))
+
+
+def _device(wanted: str) -> str:
+    import torch
+
+    if wanted != "auto":
+        if wanted.startswith("cuda") and not torch.cuda.is_available():
+            raise UsageError("device cuda was asked for, but torch finds no CUDA device here")
+        return wanted
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _device_name(device: str) -> str:
+    import torch
+
+    return str(torch.cuda.get_device_name(device)) if device.startswith("cuda") else device
+
+
+def _dtype(wanted: str, config: Mapping[str, Any]) -> str:
+    if wanted != "auto":
+        return wanted
+    stated = config.get("dtype") or config.get("torch_dtype")
+    return str(stated).removeprefix("torch.") if stated in ("float32", "bfloat16", "float16") else "float32"
+
+
+def _read_json(path: Any, name: str) -> dict[str, Any]:
+    try:
+        form = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"checkpoint {name}: {path.name} cannot be read: {error}") from error
+    if not isinstance(form, dict):
+        raise DataError(f"checkpoint {name}: {path.name} is not a JSON object")
+    return form
+
+
+def _ends(folder: Any, config: Mapping[str, Any], encoder: Encoder, name: str) -> frozenset[int]:
+    """The tokens that end a reply: the tokenizer's and those that the generation configuration states."""
+    found = [encoder.tokenizer.eos_token_id, config.get("eos_token_id")]
+    path = folder / "generation_config.json"
+    if path.is_file():
+        found.append(_read_json(path, name).get("eos_token_id"))
+    flat = [token for entry in found for token in (entry if isinstance(entry, list) else [entry])]
+    ends = frozenset(token for token in flat if type(token) is int)
+    if not ends:
+        raise DataError(f"checkpoint {name} states no end-of-sequence token")
+    return ends
