@@ -23,7 +23,7 @@ from handoff.study import Study
 #: Characters of base64 that the packed episodes may take.
 ROOM = 4_000_000
 #: Lengths to which a policy's words are cut, tried in turn.
-CUTS = (4000, 600, 120)
+CUTS = (4000, 1500, 600, 120)
 
 Json = dict[str, Any]
 

@@ -83,7 +83,7 @@ def render(study: Study, numbers: Json) -> str:
         figures=figures.figures(numbers) if complete else {},
         headline=_headline(numbers) if complete else [],
         verdict=" ".join(numbers["sentences"]["verdict"] or numbers["sentences"]["missing"]) if complete else "",
-        counts=None if complete else tables.counts(numbers),
+        counts=None if complete else tables.counts(numbers, run["reachers"], run["solvers"]),
         styles=styles,
         policies={name: _facts(facts) for name, facts in run["policies"].items()},
         environment=_facts(run["environment"]),

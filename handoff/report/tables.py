@@ -262,33 +262,29 @@ def _label(one: Json, label: str) -> Cell:
     return Cell(str(count), percent(count / one["trajectories"]) if one["trajectories"] else NONE)
 
 
-def counts(numbers: Json) -> list[Sheet]:
-    """The tables of a run that is not complete: counts so far, without intervals."""
-    run = numbers["run"]
+def counts(numbers: Json, reachers: Sequence[str], solvers: Sequence[str]) -> list[Sheet]:
+    """Counts without intervals, of :func:`handoff.report.numbers.summary`: a run as far as it has got."""
     cells = {(cell["reacher"], cell["solver"]): cell for cell in numbers["cells"]}
-    columns = ("reacher", *(f"solver {name}" for name in run["solvers"]))
-    ends = [
-        Row(reacher, tuple(_so_far(cells[reacher, solver], "endpoint", "rows") for solver in run["solvers"]))
-        for reacher in run["reachers"]
-    ]
-    solved = [
-        Row(reacher, tuple(_so_far(cells[reacher, solver], "solve", "arrived") for solver in run["solvers"]))
-        for reacher in run["reachers"]
-    ]
+    columns = ("reacher", *(f"solver {name}" for name in solvers))
+
+    def crossing_of(rate_of: str, of: str) -> tuple[Row, ...]:
+        return tuple(
+            Row(reacher, tuple(_so_far(cells[reacher, solver], rate_of, of) for solver in solvers))
+            for reacher in reachers
+        )
+
     arrived = [
         Row(
             one["reacher"],
-            (
-                Cell(percent(one["reach"]), f"{one['arrived']}/{one['trajectories']}"),
-                Cell(amount(one["mean_actions"])),
-            ),
+            (Cell(percent(one["reach"]), f"{one['arrived']}/{one['trajectories']}"), Cell(amount(one["mean_actions"]))),
         )
         for one in numbers["reach"]
     ]
+    reach_title = f"Reach: arrival exactly {plural(numbers['depth'], 'action')} from success"
     return [
-        Sheet("Endpoint success so far (non-arrivals are failures)", columns, tuple(ends)),
-        Sheet("Reach so far", ("reacher", "Reach", "mean actions"), tuple(arrived)),
-        Sheet("Solve so far", columns, tuple(solved)),
+        Sheet("Endpoint success (non-arrivals are failures)", columns, crossing_of("endpoint", "rows")),
+        Sheet(reach_title, ("reacher", "Reach", "mean actions"), tuple(arrived)),
+        Sheet("Solve: completion from identical cloned states", columns, crossing_of("solve", "arrived")),
     ]
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from handoff.audit import Audit
 from handoff.report import tables
 from handoff.report.numbers import summary
-from handoff.report.wording import Json, amount, percent
+from handoff.report.wording import Json
 from handoff.study import Study
 
 
@@ -60,22 +60,8 @@ def show_study(console: Console, study: Study) -> None:
 
 def show_counts(console: Console, numbers: Json, reachers: Sequence[str], solvers: Sequence[str]) -> None:
     """The counts of :func:`~handoff.report.numbers.summary`."""
-    endpoints = _grid("reacher", *solvers)
-    cells = {(cell["reacher"], cell["solver"]): cell for cell in numbers["cells"]}
-    for reacher in reachers:
-        row = [cells[reacher, solver] for solver in solvers]
-        _row(endpoints, reacher, *(f"{percent(cell['endpoint'])} ({cell['won']}/{cell['rows']})" for cell in row))
-    _show(console, "Endpoint success, reacher x solver (non-arrivals are failures)", endpoints)
-    reach = _grid("reacher", "Reach", "mean actions")
-    for entry in numbers["reach"]:
-        counted = f"{percent(entry['reach'])} ({entry['arrived']}/{entry['trajectories']})"
-        _row(reach, entry["reacher"], counted, amount(entry["mean_actions"]))
-    _show(console, f"Reach: arrival exactly {numbers['depth']} actions from success", reach)
-    solve = _grid("reacher", *solvers)
-    for reacher in reachers:
-        row = [cells[reacher, solver] for solver in solvers]
-        _row(solve, reacher, *(f"{percent(cell['solve'])} ({cell['won']}/{cell['arrived']})" for cell in row))
-    _show(console, "Solve: success from the cloned arrival states", solve)
+    for sheet in tables.counts(numbers, reachers, solvers):
+        show_sheet(console, sheet)
     owed, planned = numbers["owed"], numbers["planned"]
     console.print(
         f"planned {planned['trajectories']} trajectories and {planned['endpoints']} endpoints; "
@@ -83,7 +69,7 @@ def show_counts(console: Console, numbers: Json, reachers: Sequence[str], solver
         highlight=False,
     )
     if not numbers["complete"]:
-        console.print("The run is not complete: type its command again to go on.", style="yellow")
+        _say(console, "The run is not complete: type its command again to go on.", style="yellow")
 
 
 def show_report(console: Console, numbers: Json) -> None:
