@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from handoff.bootstrap import DEFAULT, DRAWS, METHODS
-from handoff.cli import options
-from handoff.cli.report import names, whole_numbers
+from handoff.cli import bootstrap_options, options
 
 
 @click.command(
@@ -25,13 +23,11 @@ none in common."""
 @click.argument("second", metavar="RUN2", type=click.Path(path_type=Path))
 @click.option("--anyway", is_flag=True, help="Take differences of runs of different environments too.")
 @click.option("--budgets", metavar="LIST", help="Reacher budgets.  [default: 8,16,48 as far as observed]")
-@click.option("--order", metavar="LIST", help="Checkpoints from the weakest to the strongest.  [default: each run's]")
-@click.option(
-    "--interval", default=DEFAULT, show_default=True, metavar="NAME", help=f"Kind of interval: {', '.join(METHODS)}."
-)
-@click.option("--draws", default=DRAWS, show_default=True, help="Bootstrap draws.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the draws.")
-@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
+@bootstrap_options.order
+@bootstrap_options.interval
+@bootstrap_options.draws
+@bootstrap_options.seed
+@bootstrap_options.level
 @options.as_json
 def compare(
     first: Path,
@@ -53,7 +49,12 @@ def compare(
     from handoff.report import comparison, numbers, terminal
 
     chosen = numbers.Options(
-        interval=interval, draws=draws, seed=seed, level=level, order=names(order), budgets=whole_numbers(budgets)
+        interval=interval,
+        draws=draws,
+        seed=seed,
+        level=level,
+        order=bootstrap_options.names(order),
+        budgets=bootstrap_options.whole_numbers("--budgets", budgets),
     )
     compared = comparison.compare(study.load(first), study.load(second), chosen, anyway)
     if as_json:

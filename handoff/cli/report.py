@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from handoff.bootstrap import DEFAULT, DRAWS, METHODS
-from handoff.cli import options
+from handoff.cli import bootstrap_options, options
 from handoff.errors import UsageError
 
 
@@ -34,13 +33,11 @@ The page stands alone (no network) and has a twin in JSON of every number beside
     "--external", type=click.Path(path_type=Path), metavar="RUN", help="Run of other tasks to predict from (Eq. 10)."
 )
 @click.option("--budgets", metavar="LIST", help="Reacher budgets of Table 7.  [default: 8,16,48 as far as observed]")
-@click.option("--order", metavar="LIST", help="Checkpoints from the weakest to the strongest.  [default: the run's]")
-@click.option(
-    "--interval", default=DEFAULT, show_default=True, metavar="NAME", help=f"Kind of interval: {', '.join(METHODS)}."
-)
-@click.option("--draws", default=DRAWS, show_default=True, help="Bootstrap draws.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the draws.")
-@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
+@bootstrap_options.order
+@bootstrap_options.interval
+@bootstrap_options.draws
+@bootstrap_options.seed
+@bootstrap_options.level
 @options.as_json
 def report(
     run: Path,
@@ -75,8 +72,8 @@ def report(
         draws=draws,
         seed=seed,
         level=level,
-        order=names(order),
-        budgets=whole_numbers(budgets),
+        order=bootstrap_options.names(order),
+        budgets=bootstrap_options.whole_numbers("--budgets", budgets),
     )
     loaded = study.load(run)
     document = numbers.document(loaded, chosen, None if external is None else study.load(external))
@@ -92,18 +89,3 @@ def report(
         click.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         terminal.show_report(Console(), document)
-
-
-def names(text: str | None) -> tuple[str, ...] | None:
-    """``a,b`` as names; ``None`` stays ``None``."""
-    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def whole_numbers(text: str | None) -> tuple[int, ...] | None:
-    """``8,16`` as numbers.  Raises :class:`~handoff.errors.UsageError` for anything else."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise UsageError(f"write --budgets as whole numbers, such as 8,16,48 (got {text!r:.80})")
-    return tuple(int(part) for part in parts)

@@ -495,7 +495,10 @@ def prediction(table: Json) -> Figure | None:
         name = "all types" if row is whole else row["type"]
         told = f"{name}: predicted {gap_with_interval(row['predicted'])}, observed {gap_with_interval(row['observed'])}"
         canvas.marker(px, py, 3 if row is whole else 1, told, 5)
-        canvas.text(px + 8, py - 6, "all" if row is whole else str(number), "t head")
+        if row is whole:
+            canvas.text(px + 8, py - 6, "all", "t head")
+        else:
+            canvas.text(px - 8, py - 6, str(number), "t head", "end")
     for number, (name, _) in enumerate(key):
         canvas.text(left, bottom + 50 + 16 * number, name, room=WIDTH - left)
     caption = (

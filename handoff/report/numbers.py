@@ -42,8 +42,8 @@ class Options:
     draws: int = DRAWS
     seed: int = 0
     level: float = 0.95
-    order: tuple[str, ...] | None = None
-    budgets: tuple[int, ...] | None = None
+    order: Sequence[str] | None = None
+    budgets: Sequence[int] | None = None
 
 
 def summary(study: Study) -> Json:
