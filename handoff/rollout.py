@@ -141,6 +141,12 @@ def _call_worker(method: str, *arguments: Any) -> Any:
     return getattr(_HOST, method)(*arguments)
 
 
+def _retrieve(call: asyncio.Future[Any]) -> None:
+    """Look at a call's outcome, so that one nobody waits for any more is not reported as forgotten."""
+    if not call.cancelled():
+        call.exception()
+
+
 class Pool:
     """Environments ``name`` with ``options`` in ``workers`` processes, or in this process if ``workers`` is 0."""
 
@@ -176,8 +182,10 @@ class Pool:
             await asyncio.sleep(0)  # let other episodes take their turn
             return getattr(self._host, method)(*arguments)
         try:
-            future = self._executors[worker].submit(_call_worker, method, *arguments)
-            return await asyncio.wrap_future(future)
+            call = asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
+            # Shielded: a call that was cancelled when its worker dies makes the executor's own thread fail aloud.
+            call.add_done_callback(_retrieve)
+            return await asyncio.shield(call)
         except BrokenProcessPool:
             raise Interrupted(f"environment worker {worker} ended unexpectedly (killed, or out of memory)") from None
 

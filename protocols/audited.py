@@ -20,7 +20,7 @@ from handoff.records import Task, from_json
 from handoff.rollout import Pool
 from handoff.rollout_study import RolloutStudy
 from handoff.seeds import ROLLOUT, SeedSchedule
-from handoff.store import Key, differing_keys
+from handoff.store import Damage, Key, differing_keys
 from handoff.study import Study
 
 
@@ -31,7 +31,11 @@ def audit(folder: Path, overrides: Mapping[str, Any], workers: int, progress: Pr
     now); ``replay`` false leaves out what needs the environment.  Raises :class:`~handoff.errors.StoreError` if
     ``folder`` is no run and :class:`~handoff.errors.UsageError` if its environment or data cannot be found.
     """
-    if rollout_study.protocol_name(folder) == rollouts.NAME:
+    try:
+        name = rollout_study.protocol_name(folder)
+    except Damage:
+        name = frontier.NAME  # reading the run fails the first check, with the reason
+    if name == rollouts.NAME:
         return _audit_rollouts(folder, overrides, workers, progress, replay)
     return _audit_frontier(folder, overrides, workers, progress, replay)
 
