@@ -203,7 +203,8 @@ class Rollout:
 
     ``decisions`` are all that it decided; its records are not kept but for their number and ``digest``, for the episode
     can be replayed: ``records`` counts them (``len(decisions) + 1``).  ``outcome`` is ``won``, ``terminal`` or
-    ``budget``.
+    ``budget``.  ``temperature`` is what all its decisions were sampled at where the protocol set it; ``None`` leaves it
+    to the policy.
     """
 
     task: str
@@ -215,6 +216,7 @@ class Rollout:
     digest: str
     won: bool
     outcome: str
+    temperature: float | None = None
 
 
 _converter = cattrs.Converter(forbid_extra_keys=True)

@@ -42,3 +42,7 @@ class SeedSchedule:
         ``position`` counts from 0 at reset for ``purpose`` REACH and from 0 at the handoff for SOLVE.
         """
         return derive(self.run_seed, task, slot, purpose, position)
+
+    def temperature(self, task: str) -> int:
+        """Seed of the draw that sets the temperature of ``task``'s scored rollouts (PTGS at test time)."""
+        return derive(self.run_seed, task, 0, "temperature", 0)

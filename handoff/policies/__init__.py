@@ -1,8 +1,8 @@
 """Policies: the interface, and ``name=spec`` parsing.
 
-A spec is a kind with an optional argument after a colon: ``random``, ``expert``, ``noisy:0.3``, ``actions:FILE``, and
-for language models ``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a hub repository as
-``OWNER/NAME[/SUBFOLDER][@REVISION]``).
+A spec is a kind with an optional argument after a colon: ``random``, ``expert``, ``noisy:0.3``, ``tempered:0.5``,
+``actions:FILE``, and for language models ``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a
+hub repository as ``OWNER/NAME[/SUBFOLDER][@REVISION]``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from handoff.errors import UsageError
 from handoff.policies.base import Policy, Request, Served, Turn, scripted
 from handoff.policies.options import ModelOptions
-from handoff.policies.scripted import Actions, Noisy, Random
+from handoff.policies.scripted import Actions, Noisy, Random, Tempered
 
 
 def _plain(kind: str, make: Callable[[], Policy]) -> Callable[[str | None], Policy]:
@@ -33,6 +33,18 @@ def _noisy(argument: str | None) -> Policy:
     return Noisy(epsilon)
 
 
+def _tempered(argument: str | None) -> Policy:
+    try:
+        temperature, habit = ([float(part) for part in (argument or "").split(":")] + [0.0])[:2]
+        if (argument or "").count(":") > 1:
+            raise ValueError
+    except ValueError:
+        raise UsageError(
+            f"write tempered:T or tempered:T:HABIT with numbers, such as tempered:0.5 (got {argument!r})"
+        ) from None
+    return Tempered(temperature, habit)
+
+
 def _actions(argument: str | None) -> Policy:
     if not argument:
         raise UsageError("write actions:FILE with the file that holds the actions")
@@ -43,6 +55,7 @@ KINDS: Mapping[str, Callable[[str | None], Policy]] = {
     "random": _plain("random", Random),
     "expert": _plain("expert", lambda: Noisy(0.0)),
     "noisy": _noisy,
+    "tempered": _tempered,
     "actions": _actions,
 }
 

@@ -39,7 +39,8 @@ class Request:
     ``history`` starts at the first action of the episode whoever took it: a solver sees the reacher's actions.
     ``remaining`` is the number of actions left, this one included.  ``plan`` is there only for a policy that
     ``needs_plan``: actions that win from here, empty if the environment knows none.  ``slot`` tells episodes of one
-    task apart, for choosing among equal servers; it is not shown to the policy.
+    task apart, for choosing among equal servers; it is not shown to the policy.  ``temperature`` is what the decision
+    is sampled at (``None``: the policy's own); only a policy that has one may be given another.
     """
 
     task: Task
@@ -49,22 +50,27 @@ class Request:
     remaining: int
     plan: tuple[str, ...] | None = None
     slot: int = 0
+    temperature: float | None = None
 
     @property
     def record(self) -> Record:
         """The current record."""
         return self.history[-1].record if self.history else self.reset
 
+    def tempered(self, own: float) -> float:
+        """The temperature to sample at, for a policy whose own is ``own``."""
+        return own if self.temperature is None else self.temperature
+
     def input_digest(self) -> str:
-        """Digest of everything shown: task, reset record, each action with reply and record, and the actions left."""
-        return digest(
-            [
-                self.task.id,
-                self.remaining,
-                self.reset.digest(),
-                [[turn.action, turn.reply, turn.record.digest()] for turn in self.history],
-            ]
-        )
+        """Digest of everything shown: task, reset record, each action with reply and record, and the actions left; and
+        of the temperature where the request names one."""
+        shown: list[Any] = [
+            self.task.id,
+            self.remaining,
+            self.reset.digest(),
+            [[turn.action, turn.reply, turn.record.digest()] for turn in self.history],
+        ]
+        return digest(shown if self.temperature is None else [*shown, self.temperature])
 
 
 class Policy(ABC):
@@ -73,13 +79,15 @@ class Policy(ABC):
     ``needs_plan`` asks the environment for a plan with every request.  A ``blocking`` policy takes so long that its
     batches are decided in a thread, while episodes that wait for other things go on.  An ``exclusive`` policy holds
     memory that others need: it is asked in a phase of its own, between :meth:`activate` and :meth:`release`.
-    ``capacity`` is how many requests at once it can make use of (0: any number will do).
+    ``capacity`` is how many requests at once it can make use of (0: any number will do).  ``temperature`` is what it
+    samples at unless a request says otherwise (``None``: it has no temperature, and takes none).
     """
 
     needs_plan: ClassVar[bool] = False
     blocking: ClassVar[bool] = False
     exclusive: ClassVar[bool] = False
     capacity: int = 0
+    temperature: float | None = None
 
     @abstractmethod
     def decide(self, requests: Sequence[Request]) -> list[Decision]:

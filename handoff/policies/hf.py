@@ -18,7 +18,7 @@ from handoff.errors import DataError, UsageError
 from handoff.policies.base import Policy, Request
 from handoff.policies.checkpoints import Encoder, find
 from handoff.policies.language import Input, Output, Speaker
-from handoff.policies.options import ModelOptions
+from handoff.policies.options import ModelOptions, is_greedy
 from handoff.policies.sampler import RowSampler, gumbel, sample
 from handoff.records import Decision
 
@@ -55,6 +55,7 @@ class Transformers(Policy):
         if options.engine:
             raise UsageError("engine arguments are for vllm: policies; hf: takes none")
         self.options = options
+        self.temperature = options.temperature
         self.capacity = 2 * options.rows
         self.speaker = Speaker(options)
         self.checkpoint = find(argument)
@@ -138,11 +139,11 @@ class Transformers(Policy):
                 waiting.append((place, given, room))
         if self.options.constrain:
             for place, given, room in waiting:
-                output = self.choose(given.ids or (), requests[place].record.admissible, requests[place].seed)
+                output = self.choose(given.ids or (), requests[place])
                 decisions[place] = self.speaker.decide(requests[place], given, output, room)
         else:
             rows = [
-                _Row(given.ids or (), RowSampler(requests[place].seed, self.options), room)
+                _Row(given.ids or (), RowSampler(requests[place].seed, self.options, requests[place].temperature), room)
                 for place, given, room in waiting
             ]
             for (place, given, room), output in zip(waiting, self.generate(rows), strict=True):
@@ -213,8 +214,8 @@ class Transformers(Policy):
                 place, row.stop = min(places)
                 row.text, row.finish = row.text[:place], "stop"
 
-    def choose(self, ids: tuple[int, ...], commands: Sequence[str], seed: int) -> Output:
-        """One of ``commands``, by its exact probability as a whole reply.
+    def choose(self, ids: tuple[int, ...], request: Request) -> Output:
+        """One of the admissible commands, by its exact probability as a whole reply.
 
         A command's score is the log-probability of its tokens and of an end token after them, given the prompt; among
         the scores, divided by the temperature, the choice is Gumbel-max with the decision's seed.  Each request is
@@ -223,6 +224,7 @@ class Transformers(Policy):
         import torch
         from transformers import DynamicCache
 
+        commands = request.record.admissible
         if not commands:
             return Output("", "stop", None, (), 0)
         end = min(self._ends)
@@ -247,9 +249,10 @@ class Transformers(Policy):
             each = logits.double().log_softmax(dim=-1).gather(-1, padded.unsqueeze(-1)).squeeze(-1)
         lengths = torch.tensor([len(reply) for reply in replies], device=self.device).unsqueeze(1)
         scores = each.masked_fill(torch.arange(width, device=self.device) >= lengths, 0.0).sum(dim=-1)
-        if not self.options.greedy:
-            noise = gumbel(torch.tensor([seed], dtype=torch.int64, device=self.device), len(commands))[0]
-            scores = scores / self.options.temperature + noise
+        temperature = request.tempered(self.options.temperature)
+        if not is_greedy(temperature):
+            noise = gumbel(torch.tensor([request.seed], dtype=torch.int64, device=self.device), len(commands))[0]
+            scores = scores / temperature + noise
         best = int(scores.argmax().item())
         return Output(commands[best], "stop", None, replies[best], len(replies[best]), flags=("scored",))
 

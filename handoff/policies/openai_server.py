@@ -42,6 +42,7 @@ class OpenAIServer(Served):
         if len(set(names)) != len(names):
             raise UsageError(f"a server is named twice: {urls}")
         self.options = options
+        self.temperature = options.temperature
         self.speaker = Speaker(options)
         self.capacity = options.concurrency * len(names)
         self.servers = [
@@ -110,7 +111,7 @@ class OpenAIServer(Served):
             "top_k": self.options.top_k or -1,
             "min_p": 0.0,
             "repetition_penalty": 1.0,
-            **self._sampling(request.seed),
+            **self._sampling(request, request.seed),
         }
         if self.options.constrain:
             body["structured_outputs"] = {"choice": list(request.record.admissible)}
@@ -124,7 +125,7 @@ class OpenAIServer(Served):
         body = {
             "model": self.model,
             "max_tokens": self.options.max_new_tokens,
-            **self._sampling(request.seed & 0x7FFFFFFF),
+            **self._sampling(request, request.seed & 0x7FFFFFFF),
         }
         try:
             if prompt.form == "chat":
@@ -142,9 +143,9 @@ class OpenAIServer(Served):
             return self.speaker.overflow(request, given)
         return self.speaker.decide(request, given, output, self.options.max_new_tokens)
 
-    def _sampling(self, seed: int) -> dict[str, Any]:
+    def _sampling(self, request: Request, seed: int) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "temperature": self.options.temperature,
+            "temperature": request.tempered(self.options.temperature),
             "top_p": self.options.top_p,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,

@@ -14,6 +14,14 @@ from handoff.actions import FORMATS, Rule
 from handoff.errors import UsageError
 from handoff.prompts import FORMS, Template
 
+#: The bound below which vLLM, too, takes the likeliest token.
+GREEDY = 1e-5
+
+
+def is_greedy(temperature: float) -> bool:
+    """Whether sampling at ``temperature`` means taking the likeliest token."""
+    return temperature < GREEDY
+
 
 def _at_least(least: float) -> Any:
     def check(instance: Any, attribute: attrs.Attribute[Any], value: float) -> None:
@@ -84,11 +92,6 @@ class ModelOptions:
                 f"a constrained reply is one admissible command and nothing else, so its action format is choice, "
                 f"not {self.action_format}"
             )
-
-    @property
-    def greedy(self) -> bool:
-        # The bound below which vLLM, too, takes the likeliest token.
-        return self.temperature < 1e-5
 
     def make_rule(self) -> Rule:
         return Rule("choice", strict=True) if self.constrain else Rule(self.action_format, self.strict)

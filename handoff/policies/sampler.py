@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handoff.policies.options import ModelOptions
+from handoff.policies.options import GREEDY, ModelOptions, is_greedy
 
 _GAMMA, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -42,14 +42,15 @@ def gumbel(seeds: Any, vocabulary: int) -> Any:
 
 
 class RowSampler:
-    """The sampler of one row (one request), seeded once."""
+    """The sampler of one row (one request), seeded once; ``temperature`` takes the place of the options' own."""
 
-    def __init__(self, seed: int, options: ModelOptions) -> None:
+    def __init__(self, seed: int, options: ModelOptions, temperature: float | None = None) -> None:
         import torch
 
         self._generator = torch.Generator(device="cpu")
         self._generator.manual_seed(seed)
-        self.greedy = options.greedy
+        self.temperature = options.temperature if temperature is None else temperature
+        self.greedy = is_greedy(self.temperature)
 
     def next_seed(self) -> int:
         """The seed of this row's next token."""
@@ -63,12 +64,15 @@ def sample(logits: Any, rows: list[RowSampler], options: ModelOptions) -> list[i
     import torch
 
     logits = logits.float()
-    if options.greedy:
-        return [int(token) for token in logits.argmax(dim=-1).tolist()]
-    logits = filtered(logits / options.temperature, options.top_k, options.top_p)
+    likeliest = [int(token) for token in logits.argmax(dim=-1).tolist()]
+    if all(row.greedy for row in rows):
+        return likeliest
+    temperatures = torch.tensor([[max(row.temperature, GREEDY)] for row in rows], device=logits.device)
+    logits = filtered(logits / temperatures, options.top_k, options.top_p)
     seeds = torch.tensor([row.next_seed() for row in rows], dtype=torch.int64, device=logits.device)
     scores = logits.double() + gumbel(seeds, logits.shape[-1])
-    return [int(token) for token in scores.argmax(dim=-1).tolist()]
+    drawn = [int(token) for token in scores.argmax(dim=-1).tolist()]
+    return [likeliest[place] if row.greedy else drawn[place] for place, row in enumerate(rows)]
 
 
 def filtered(logits: Any, top_k: int, top_p: float) -> Any:

@@ -1,4 +1,4 @@
-"""Policies without a model: ``random``, ``expert``, ``noisy:EPS`` and ``actions:FILE``.
+"""Policies without a model: ``random``, ``expert``, ``noisy:EPS``, ``tempered:T[:HABIT]`` and ``actions:FILE``.
 
 They are the environment side's own instruments: known behaviour to test a protocol, a certificate or an estimand on.
 """
@@ -6,8 +6,10 @@ They are the environment side's own instruments: known behaviour to test a proto
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
 from handoff.policies.base import Policy, Request, scripted
 from handoff.records import Decision
+from handoff.seeds import derive
 
 
 def _uniform(generator: random.Random, choices: Sequence[str]) -> str | None:
@@ -58,6 +61,57 @@ class Noisy(Policy):
 
     def describe(self) -> Mapping[str, Any]:
         return {"kind": "expert"} if self.epsilon == 0 else {"kind": "noisy", "epsilon": self.epsilon}
+
+
+class Tempered(Policy):
+    """Draws an admissible action a with probability proportional to exp(u(a) / T).
+
+    The utility u(a) is 1 for the first action of the environment's plan and 0 for others, plus a *habit* of the action
+    in the state that the record shows, between 0 and ``habit``.  A habit is fixed: a hash of record and action, the
+    same in every episode and for every policy.  Without habits heat only does harm.  With ``habit`` above 1 some
+    actions are liked better than the plan's: the cold policy makes the same mistake again and again, and heat is what
+    gets it out, as with a model that is sure of something wrong.
+
+    A plan's first action is used, not the distance after every action, which in a stochastic environment would be a
+    look into the future.
+    """
+
+    needs_plan = True
+    temperature: float
+
+    def __init__(self, temperature: float, habit: float = 0.0) -> None:
+        if not (temperature > 0 and math.isfinite(temperature) and habit >= 0 and math.isfinite(habit)):
+            raise UsageError(
+                f"tempered:T[:HABIT] takes a temperature above 0 and a habit of 0 or more, "
+                f"not {temperature:g} and {habit:g}"
+            )
+        self.temperature, self.habit = temperature, habit
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        return [self._one(request) for request in requests]
+
+    def _one(self, request: Request) -> Decision:
+        actions = request.record.admissible
+        if not actions:
+            return scripted(request, None)
+        utilities = self._utilities(request)
+        highest, temperature = max(utilities), request.tempered(self.temperature)
+        weights = [math.exp((utility - highest) / temperature) for utility in utilities]
+        place = random.Random(request.seed).random() * sum(weights)
+        chosen = next((a for a, reached in zip(actions, accumulate(weights), strict=True) if place < reached), None)
+        return scripted(request, chosen or actions[-1], () if request.plan else ("no_plan",))
+
+    def _utilities(self, request: Request) -> list[float]:
+        record = request.record
+        planned = request.plan[0] if request.plan else None
+        habits = [0.0] * len(record.admissible)
+        if self.habit:
+            shown = record.digest()
+            habits = [self.habit * derive("habit", shown, action) / 2**63 for action in record.admissible]
+        return [(action == planned) + habit for action, habit in zip(record.admissible, habits, strict=True)]
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "tempered", "temperature": self.temperature, "habit": self.habit}
 
 
 class Actions(Policy):

@@ -33,6 +33,7 @@ class VLLM(Policy):
         """
         self._version = _version()
         self.options = options
+        self.temperature = options.temperature
         self.capacity = 4 * options.concurrency
         self.speaker = Speaker(options)
         self.checkpoint = find(argument)
@@ -145,7 +146,7 @@ class VLLM(Policy):
 
             structured["structured_outputs"] = StructuredOutputsParams(choice=list(request.record.admissible))
         return SamplingParams(
-            temperature=self.options.temperature,
+            temperature=request.tempered(self.options.temperature),
             top_p=self.options.top_p,
             top_k=self.options.top_k or -1,
             max_tokens=room,
