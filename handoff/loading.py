@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from handoff import study
 from handoff.errors import DataError, UsageError
+from handoff.study import Study
 from handoff.table import Table
 from handoff.table_csv import read_csv
 from handoff.transport import Sample
@@ -26,18 +28,20 @@ def load_sample(path: str | Path) -> Sample:
     budget; of a CSV its task names alone."""
     path = Path(path)
     if path.is_dir():
-        from handoff import study
-
-        run = study.load(path)
-        settings = {
-            "the environment": run.identity["environment"],
-            DEPTH: run.depth,
-            "the solver's budget": run.protocol["solve_budget"],
-        }
-        return Sample(str(path), run.table(), run.tasks, run.policies, settings)
+        return sample_of(study.load(path))
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder or a CSV file")
     return Sample(str(path), read_csv(path))
+
+
+def sample_of(run: Study, table: Table | None = None) -> Sample:
+    """A run as transport sees it (``table``: its table, where that is at hand already)."""
+    settings = {
+        "the environment": run.identity["environment"],
+        DEPTH: run.depth,
+        "the solver's budget": run.protocol["solve_budget"],
+    }
+    return Sample(str(run.folder), table or run.table(), run.tasks, run.policies, settings)
 
 
 def labelled(arguments: tuple[str, ...]) -> dict[str, Table]:

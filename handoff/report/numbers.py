@@ -17,11 +17,12 @@ from handoff.bootstrap import DEFAULT, DRAWS, Estimate, Estimates, check_options
 from handoff.errors import UsageError
 from handoff.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
 from handoff.failures import failures, share_gap
+from handoff.loading import sample_of
 from handoff.records import Trajectory
 from handoff.report import sound, wording
 from handoff.study import Study
 from handoff.table import Table
-from handoff.transport import Sample, Transport, transport
+from handoff.transport import Transport, transport
 
 FORMAT = 1
 #: Arrival curves have no more points than this: a longer budget is sampled evenly.
@@ -173,13 +174,6 @@ def ticks(table: Table) -> list[int]:
     return sorted({round(i * last / TICKS) for i in range(TICKS + 1)})
 
 
-def sample(study: Study, table: Table | None = None) -> Sample:
-    """A run as transport sees it."""
-    settings = {"the environment": study.identity["environment"], "the depth D": study.depth}
-    settings |= {"the solver's budget": study.protocol["solve_budget"]}
-    return Sample(str(study.folder), table or study.table(), study.tasks, study.policies, settings)
-
-
 def _transport(study: Study, table: Table, external: Study, options: Options, method: str) -> Transport:
     sound.require(external)
     shown = contrasts(table, options.order)
@@ -187,8 +181,8 @@ def _transport(study: Study, table: Table, external: Study, options: Options, me
         raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")
     pair = _four(shown[0])
     return transport(
-        sample(study, table),
-        sample(external),
+        sample_of(study, table),
+        sample_of(external),
         pair,
         draws=options.draws,
         seed=options.seed,
