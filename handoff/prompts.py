@@ -30,9 +30,9 @@ import attrs
 from handoff.canonical import digest
 from handoff.errors import DataError, UsageError
 from handoff.policies.base import Request, Turn
+from handoff.policies.options import FORMS
 from handoff.records import Record, Task
 
-FORMS = ("chat", "text")
 BUILTIN = ("default", "turns")
 
 

@@ -33,13 +33,11 @@ def test_a_plain_template_is_one_user_message_with_every_variable() -> None:
         "{{ turn.observation }};{% endfor %}"
     )
     prompt = Template("mine", source, history=1).render(request(2))
-    assert prompt.messages == (
-        (
-            "user",
-            "clean a mug|Your task is to: clean a mug.|You see thing 2.|look|2|7|1|"
-            "2:You see thing 1.>do 2>You see thing 2.;",
-        ),
+    shown = (
+        "clean a mug|Your task is to: clean a mug.|You see thing 2.|look|2|7|1|"
+        "2:You see thing 1.>do 2>You see thing 2.;"
     )
+    assert prompt.messages == (("user", shown),)
 
 
 def test_a_template_can_be_written_exactly_as_a_checkpoint_was_trained() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from handoff.cli import options
+from handoff.cli.model_options import model_options
 
 
 @click.command(
@@ -17,12 +18,16 @@ Examples:
   handoff run alfworld -p rl=expert -p sft=noisy:0.3 --reacher rl --solver sft
   handoff run alfworld -p rl=expert -p sft=noisy:0.3 --cross sft,rl --split valid_seen
   handoff run alfworld --reacher expert --solver random --data ~/alfworld --dry-run
+  handoff run alfworld -p sft=hf:./sft -p rl=openai:http://127.0.0.1:8000/v1#rl --cross sft,rl
+  handoff run --config study.toml
 
-A policy is a name bound by -p NAME=SPEC, or a SPEC itself: random, expert, noisy:EPS, actions:FILE.
+A policy is a name bound by -p NAME=SPEC, or a SPEC itself: random, expert, noisy:EPS, actions:FILE, and for language
+models openai:URL#MODEL, hf:CHECKPOINT, vllm:CHECKPOINT (a folder or OWNER/NAME[/SUBFOLDER][@REVISION]).
 Typing the same command again resumes the run, or shows its result if it is complete.
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again)."""
 )
-@click.argument("environment")
+@click.argument("environment", required=False)
+@click.option("--config", "file", type=click.Path(path_type=Path), help="A study as a TOML file; options override it.")
 @click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="Bind a policy's name; repeats.")
 @click.option("--reacher", "reachers", multiple=True, metavar="NAME", help="Who acts first; repeats.")
 @click.option("--solver", "solvers", multiple=True, metavar="NAME", help="Who goes on from the clone; repeats.")
@@ -32,24 +37,27 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Task types to draw from; repeats.  [default: all]"
 )
-@click.option("--tasks", default=30, show_default=True, type=int, help="How many tasks, as many of each type.")
-@click.option("--slots", default=4, show_default=True, type=int, help="Paired seed slots per task.")
-@click.option("--budget", default=48, show_default=True, type=int, help="Actions that a reacher has.")
-@click.option("--depth", default=2, show_default=True, type=int, help="D: actions from success at the handoff.")
+@click.option("--tasks", type=int, help="How many tasks, as many of each type.  [default: 30]")
+@click.option("--slots", type=int, help="Paired seed slots per task.  [default: 4]")
+@click.option("--budget", type=int, help="Actions that a reacher has.  [default: 48]")
+@click.option("--depth", type=int, help="D: actions from success at the handoff.  [default: 2]")
 @click.option("--solver-budget", type=int, help="Actions that a solver has.  [default: D]")
-@click.option("--seed", default=0, show_default=True, help="Seed that every decision's seed derives from.")
-@click.option("--selection-seed", default=2029, show_default=True, help="Seed that the tasks are drawn with.")
+@click.option("--seed", type=int, help="Seed that every decision's seed derives from.  [default: 0]")
+@click.option("--selection-seed", type=int, help="Seed that the tasks are drawn with.  [default: 2029]")
 @click.option("--distances", metavar="N", type=int, help="Record the distance to success, up to N, at every step.")
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
+@model_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
 @options.workers
+@options.ray
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @options.quiet
 @options.as_json
 def run(
-    environment: str,
+    environment: str | None,
+    file: Path | None,
     bindings: tuple[str, ...],
     reachers: tuple[str, ...],
     solvers: tuple[str, ...],
@@ -57,27 +65,30 @@ def run(
     data: str | None,
     split: str | None,
     types: tuple[str, ...],
-    tasks: int,
-    slots: int,
-    budget: int,
-    depth: int,
+    tasks: int | None,
+    slots: int | None,
+    budget: int | None,
+    depth: int | None,
     solver_budget: int | None,
-    seed: int,
-    selection_seed: int,
+    seed: int | None,
+    selection_seed: int | None,
     distances: int | None,
     engine: str | None,
     trust_games: bool,
     pairs: tuple[str, ...],
     out: Path | None,
     workers: int | None,
+    ray: str | None,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
+    model: dict[str, Any],
 ) -> None:
     """Run a handoff study on ENVIRONMENT: reachers act until the state is D actions from success, solvers go on from
     exact clones."""
     from rich.console import Console
 
+    from handoff import config as files
     from handoff import environment as registry
     from handoff import policies, progress, study
     from handoff.errors import UsageError
@@ -88,24 +99,34 @@ def run(
         raise UsageError("give either --cross, or --reacher and --solver")
     if cross is not None:
         reachers = solvers = tuple(name.strip() for name in cross.split(",") if name.strip())
-    bound = policies.bind(bindings)
+    stated = files.EMPTY if file is None else files.load(file)
+    environment = environment or stated.environment
+    if environment is None:
+        raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
+    if not reachers and not solvers:
+        reachers, solvers = stated.reachers, stated.solvers
+    given = {
+        "split": split, "types": types or None, "tasks": tasks, "slots": slots, "budget": budget, "depth": depth,
+        "solver_budget": solver_budget, "seed": seed, "selection_seed": selection_seed, "distances": distances,
+    }  # fmt: skip
+    chosen = {**stated.study, **{name: value for name, value in given.items() if value is not None}}
+    chosen.setdefault("split", registry.load(environment).splits[0])
+    renamed = {"budget": "reach_budget", "solver_budget": "solve_budget", "seed": "run_seed"}
     config = frontier.Config(
-        split=split or registry.load(environment).splits[0],
-        reachers=reachers,
-        solvers=solvers,
-        tasks=tasks,
-        types=types,
-        slots=slots,
-        reach_budget=budget,
-        depth=depth,
-        run_seed=seed,
-        selection_seed=selection_seed,
-        distances=distances,
-        **({} if solver_budget is None else {"solve_budget": solver_budget}),
+        reachers=reachers, solvers=solvers, **{renamed.get(name, name): value for name, value in chosen.items()}
     )
+    bound = {**stated.bindings, **policies.bind(bindings)}
     specs = policies.resolve(list(dict.fromkeys((*reachers, *solvers))), bound)
-    chosen = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
-    prepared = frontier.prepare(environment, chosen, config, specs)
+    places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
+    prepared = frontier.prepare(
+        environment,
+        {**stated.environment_options, **places},
+        config,
+        specs,
+        files.model_options(list(specs), stated, model),
+    )
+    if file is not None:
+        prepared.remarks = {"config": stated.remark()}
     folder = out or prepared.default_folder
     shown = Console(stderr=True, quiet=quiet)
     terminal.show_plan(shown if not dry_run or as_json else Console(), prepared.identity, folder)
@@ -113,8 +134,7 @@ def run(
         if as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
         return
-    count = options.default_workers() if workers is None else workers
-    for remark in prepared.run(folder, count, progress.for_console(shown, quiet)):
+    for remark in prepared.run(folder, workers, progress.for_console(shown, quiet), ray=ray):
         shown.print(remark, style="yellow", markup=False, highlight=False)
     result = study.load(folder)
     if as_json:

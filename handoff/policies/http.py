@@ -94,7 +94,7 @@ class Server:
     def _lost(self, error: BaseException, attempt: int, wait: float, started: float, now: float) -> bool:
         """Whether to give up: the server has been silent for too long, or fails this one request again and again
         while it answers others (for much longer where it only asks to slow down)."""
-        if wait > self._patience:
+        if isinstance(error, _Later) and error.wait is not None and error.wait > self._patience:
             return True
         slow_down = isinstance(error, _Later) and error.status == 429
         silent = now - max(started, self._last_good)

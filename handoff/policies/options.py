@@ -6,13 +6,18 @@ The defaults are the paper's where it states them: temperature 0.4, top-p 1, 512
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from handoff.actions import FORMATS, Rule
 from handoff.errors import UsageError
-from handoff.prompts import FORMS, Template
+
+if TYPE_CHECKING:
+    from handoff.prompts import Template
+
+#: Forms of a prompt: messages for a chat template, or plain text.
+FORMS = ("chat", "text")
 
 #: The bound below which vLLM, too, takes the likeliest token.
 GREEDY = 1e-5
@@ -98,6 +103,8 @@ class ModelOptions:
 
     def make_template(self) -> Template:
         """Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used."""
+        from handoff.prompts import Template  # it imports this package
+
         return Template.named(
             self.template,
             form=self.prompt_form,

@@ -1,0 +1,206 @@
+"""A real HTTP server in the test process that speaks the vLLM dialect, answers by a pure function of the request, and
+suffers what servers suffer.
+
+Its "model" picks among commands of the prompt by a hash of (prompt ids, seed), so a reply depends on the request alone.
+Its tokenizer is bytes: token id = byte value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+FAULTS = (
+    "500",
+    "503",
+    "429",
+    "429 date",
+    "refuse",
+    "drop",
+    "half",
+    "empty body",
+    "not json",
+    "no choices",
+    "null unfinished",
+    "slow",
+)
+
+
+class Model(ThreadingHTTPServer):
+    """``plan`` says for each POST (numbered from 0) which fault it meets, or ``None``."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 256
+
+    def __init__(self, plan: Callable[[int], str | None], dialect: str = "vllm", port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.plan, self.dialect = plan, dialect
+        self.max_model_len = 100_000
+        self.posts = self.faults = 0
+        self.answered: list[dict[str, Any]] = []
+        self.bodies: list[tuple[str, bytes]] = []
+        self.keys: set[str | None] = set()
+        self.dead = False
+        self.reply: Callable[[str, int], tuple[str | None, str]] | None = None
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # broken connections are what this server is for
+
+
+@contextmanager
+def serving(plan: Callable[[int], str | None] = lambda n: None, **options: Any) -> Iterator[Model]:
+    server = Model(plan, **options)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def answer(prompt: str, seed: int) -> tuple[str, str]:
+    """The reply of the "model": one of the commands listed in the prompt, sometimes nonsense, sometimes nothing."""
+    commands = [
+        line[2:] for line in prompt.split("Commands that you can use now:")[-1].splitlines() if line[:2] == "- "
+    ]
+    generator = random.Random(hashlib.sha256(f"{prompt}|{seed}".encode()).digest())
+    luck = generator.random()
+    if luck < 0.05:
+        return "", "stop"
+    if luck < 0.1:
+        return "I would rather not", "stop"
+    if luck < 0.15:
+        return "<think>so many", "length"
+    return f"<think>hm</think><action>{commands[int(generator.random() * len(commands))]}</action>", "stop"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Model
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        model = self.server
+        if self.path == "/v1/models":
+            card = {"id": "m", "root": "/some/where/m", "max_model_len": model.max_model_len}
+            self._send(200, {"data": [card]})
+        elif self.path == "/version" and model.dialect == "vllm":
+            self._send(200, {"version": "0.0.test"})
+        elif self.path == "/health":
+            self._send(503 if model.dead else 200, {})
+        else:
+            self._send(404, {"error": {"message": "not found"}})
+
+    def do_POST(self) -> None:
+        model = self.server
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        with model.lock:
+            number = model.posts
+            model.posts += 1
+            model.bodies.append((self.path, raw))
+            model.keys.add(self.headers.get("Authorization"))
+            fault = "dead" if model.dead else model.plan(number)
+            model.faults += fault is not None
+        if fault == "refuse":
+            self._abort()
+            return
+        if fault in ("500", "503", "dead"):
+            status = 503 if fault == "503" else 500
+            message = "EngineCore encountered an issue" if fault == "dead" else "try again"
+            self._send(status, {"error": {"message": message, "code": status}})
+            return
+        if fault in ("429", "429 date"):
+            wait = "0.05" if fault == "429" else formatdate(time.time() + 1, usegmt=True)
+            self._send(429, {"error": {"message": "slow down"}}, {"Retry-After": wait})
+            return
+        if fault == "slow":
+            time.sleep(1.2)
+        status, form = self._answer(json.loads(raw))
+        self._fail_or_send(fault, status, form)
+
+    def _fail_or_send(self, fault: str | None, status: int, form: dict[str, Any]) -> None:
+        data = json.dumps(form).encode()
+        if fault in ("drop", "half"):
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2] if fault == "half" else b"")
+            self.wfile.flush()
+            self._abort()
+        elif fault == "empty body":
+            self._raw(200, b"")
+        elif fault == "not json":
+            self._raw(200, b"<html>gateway</html>")
+        elif fault == "no choices":
+            self._send(200, {"choices": []})
+        elif fault == "null unfinished":
+            message = {"content": None}
+            self._send(200, {"choices": [{"text": None, "message": message, "finish_reason": None}], "tokens": None})
+        else:
+            self._send(status, form)
+
+    def _answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        model = self.server
+        if self.path == "/tokenize" and model.dialect == "vllm":
+            text = body["prompt"] if "prompt" in body else _chat(body["messages"])
+            return 200, {"tokens": list(text.encode()), "count": len(text.encode())}
+        if self.path not in ("/v1/completions", "/v1/chat/completions"):
+            return 404, {"error": {"message": "not found"}}
+        prompt = _chat(body["messages"]) if "messages" in body else body["prompt"]
+        text = bytes(prompt).decode() if isinstance(prompt, list) else prompt
+        if len(text.encode()) + body["max_tokens"] > model.max_model_len:
+            return 400, {"error": {"message": f"maximum context length is {model.max_model_len}"}}
+        reply, finish = (model.reply or answer)(text, body["seed"])
+        ids = list((reply or "").encode())
+        with model.lock:
+            model.answered.append(body)
+        choice: dict[str, Any] = {"index": 0, "finish_reason": finish, "stop_reason": None}
+        if self.path == "/v1/completions":
+            choice |= {"text": reply}
+            if model.dialect == "vllm":
+                choice |= {"token_ids": ids, "prompt_token_ids": list(text.encode())}
+        else:
+            choice |= {"message": {"role": "assistant", "content": reply}}
+        usage = {"prompt_tokens": len(text.encode()), "completion_tokens": len(ids)}
+        return 200, {"choices": [choice], "usage": usage}
+
+    def _send(self, status: int, form: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        self._raw(status, json.dumps(form).encode(), headers)
+
+    def _raw(self, status: int, data: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _abort(self) -> None:
+        # A reset rather than an orderly end.
+        linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.close_connection = True
+
+
+def _chat(messages: list[dict[str, str]]) -> str:
+    return "".join(f"<{m['role']}>{m['content']}\n" for m in messages) + "<assistant>"
