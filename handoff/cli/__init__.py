@@ -29,6 +29,7 @@ COMMANDS = {
     "plan": "handoff.cli.plan",
     "tax": "handoff.cli.tax",
     "check": "handoff.cli.check",
+    "doctor": "handoff.cli.doctor",
     "envs": "handoff.cli.envs",
 }
 PLUGINS = "handoff.commands"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import attrs
@@ -30,6 +31,17 @@ class Turn:
     def of(cls, step: Step) -> Turn:
         """The turn that a recorded step was."""
         return cls(step.decision.action or "", step.record, step.decision.text)
+
+
+# A turn is shown again at every later decision of its episode.
+@lru_cache(maxsize=8192)
+def _turn_digest(turn: Turn) -> str:
+    return digest([turn.action, turn.reply, turn.record.digest()])
+
+
+@lru_cache(maxsize=1024)
+def _record_digest(record: Record) -> str:
+    return record.digest()
 
 
 @attrs.frozen
@@ -67,8 +79,8 @@ class Request:
         shown: list[Any] = [
             self.task.id,
             self.remaining,
-            self.reset.digest(),
-            [[turn.action, turn.reply, turn.record.digest()] for turn in self.history],
+            _record_digest(self.reset),
+            [_turn_digest(turn) for turn in self.history],
         ]
         return digest(shown if self.temperature is None else [*shown, self.temperature])
 

@@ -130,6 +130,8 @@ def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
             console.print(f"{check.name}: {failure}", style="red", markup=False, highlight=False, soft_wrap=True)
         if len(check.failures) > shown:
             console.print(f"{check.name}: and {len(check.failures) - shown} more (--json lists all)", style="red")
+        for note in check.notes:
+            console.print(f"{check.name}: {note}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     verdict = "every check passed" if audit.passed else "the run does not pass"
     console.print(f"{verdict}", style="green" if audit.passed else "bold red")
 

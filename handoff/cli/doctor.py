@@ -1,0 +1,71 @@
+"""``handoff doctor``: measure whether a policy's tokens depend on anything but its request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from handoff.cli import options
+from handoff.cli.model_options import model_options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  handoff doctor -p rl=hf:./rl -p sft=hf:./sft
+  handoff doctor -p rl=openai:http://127.0.0.1:8000/v1#rl --dtype float32 --keep before.json
+  handoff doctor -p rl=openai:http://127.0.0.1:8000/v1#rl --compare before.json       # after a restart of the server
+
+Exit code: 0 every decision was the same in every way of asking, 1 some were not, 2 the request was wrong, 3 a server
+went away."""
+)
+@click.option("--config", "file", type=click.Path(path_type=Path), help="A study's TOML file: its policies, or -p's.")
+@click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="A policy to examine; repeats.")
+@click.option("--requests", "count", default=16, show_default=True, type=int, help="How many requests to ask.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Write the answers to this file.")
+@click.option("--compare", type=click.Path(path_type=Path), help="Compare the answers with such a file.")
+@model_options
+@options.as_json
+def doctor(
+    file: Path | None,
+    bindings: tuple[str, ...],
+    count: int,
+    keep: Path | None,
+    compare: Path | None,
+    as_json: bool,
+    model: dict[str, Any],
+) -> None:
+    """Ask each policy the same requests alone, in a batch, reordered and after a restart, and compare."""
+    from rich.console import Console
+
+    from handoff import config as files
+    from handoff import doctor as doctors
+    from handoff import policies
+    from handoff.errors import UsageError
+    from handoff.report import diagnosis as shown
+
+    stated = files.EMPTY if file is None else files.load(file)
+    bound = {**({} if bindings and file is not None else stated.bindings), **policies.bind(bindings)}
+    if not bound:
+        raise UsageError("name a policy to examine: -p NAME=SPEC")
+    if len(bound) > 1 and (keep or compare):
+        raise UsageError("--keep and --compare are for one policy at a time")
+    settings = files.model_options(list(bound), stated, model)
+    found = []
+    for name, spec in bound.items():
+        policy = policies.make(spec, settings[name])
+        restart = None if isinstance(policy, policies.Served) else lambda s=spec, n=name: policies.make(s, settings[n])
+        try:
+            found.append(doctors.examine(name, policy, restart, count, keep, compare))
+        finally:
+            policy.close()
+    if as_json:
+        click.echo(json.dumps([diagnosis.to_json() for diagnosis in found], indent=2))
+    else:
+        for diagnosis in found:
+            shown.show_diagnosis(Console(), diagnosis)
+    sys.exit(0 if all(diagnosis.passed for diagnosis in found) else 1)

@@ -1,0 +1,151 @@
+"""Is a policy as deterministic as its run will claim?  The self-test measures it.
+
+The same requests are asked one at a time, all at once, in reverse order, and with half of them left out; after that by
+a policy that was started afresh.  Counted are decisions that are equal in full: text, token ids, status, action.  A
+server cannot be restarted from here: its answers can be kept (``keep``) and compared after somebody has restarted it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from handoff.canonical import canonical, digest, parse
+from handoff.errors import DataError, UsageError
+from handoff.policies import Policy, Request, Turn
+from handoff.records import Decision, Record, Task, to_json
+from handoff.seeds import derive
+from handoff.store import write_atomically
+
+
+@attrs.frozen
+class Comparison:
+    """``equal`` of ``total`` decisions were the same as when asked one at a time; ``first`` shows a difference."""
+
+    name: str
+    equal: int
+    total: int
+    first: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.equal == self.total
+
+
+@attrs.frozen
+class Diagnosis:
+    """What was found out about one policy."""
+
+    name: str
+    facts: dict[str, Any]
+    comparisons: tuple[Comparison, ...]
+    statuses: dict[str, int]
+    fingerprint: str
+
+    @property
+    def passed(self) -> bool:
+        return all(comparison.passed for comparison in self.comparisons)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "policy": self.name,
+            "passed": self.passed,
+            "facts": self.facts,
+            "comparisons": [attrs.asdict(comparison) for comparison in self.comparisons],
+            "statuses": self.statuses,
+            "fingerprint": self.fingerprint,
+        }
+
+
+def requests(count: int) -> list[Request]:
+    """``count`` requests of different lengths and seeds, from a made-up episode."""
+    task = Task("0" * 64, "doctor", "doctor", "doctor")
+    commands = ("look", "go to desk 1", "go to bed 1", "open drawer 1", "take mug 1 from desk 1")
+
+    def record(place: int) -> Record:
+        text = f"You are in room {place}. You see a desk 1, a bed 1 and a drawer {place}."
+        return Record(text, commands, 0.0, False, False)
+
+    asked = []
+    for index in range(count):
+        length = index % 7
+        history = tuple(
+            Turn(command, record(step + 1), f"<think>go on</think><action>{command}</action>")
+            for step, command in enumerate((commands * 2)[:length])
+        )
+        asked.append(Request(task, derive("doctor", index), record(0), history, 20 - length, slot=index))
+    return asked
+
+
+def examine(
+    name: str, policy: Policy, again: Callable[[], Policy] | None, count: int, kept: Path | None, compare: Path | None
+) -> Diagnosis:
+    """Ask ``policy`` for ``count`` decisions in every way.
+
+    ``again`` makes the policy afresh (``None``: it cannot be).  ``kept`` is a file to write the answers to, ``compare``
+    one to compare them with.  Raises :class:`~handoff.errors.UsageError` for files that cannot be read or written.
+    """
+    if count < 2:
+        raise UsageError(f"at least 2 requests are needed to compare anything, not {count}")
+    asked = requests(count)
+    policy.activate()
+    alone = [policy.decide([request])[0] for request in asked]
+    half = alone[: len(alone) // 2]
+    comparisons = [
+        _compare("all at once", alone, policy.decide(asked)),
+        _compare("in reverse order", alone, policy.decide(asked[::-1])[::-1]),
+        _compare("half of them", half, policy.decide(asked[: len(half)])),
+    ]
+    if again is not None:
+        policy.close()
+        fresh = again()
+        try:
+            fresh.activate()
+            comparisons.append(_compare("after a restart", alone, fresh.decide(asked)))
+        finally:
+            fresh.close()
+    forms = [to_json(decision) for decision in alone]
+    if compare is not None:
+        comparisons.append(_compare(f"kept in {compare.name}", _read(compare, count), alone))
+    if kept is not None:
+        try:
+            write_atomically(kept, canonical({"decisions": forms}) + b"\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {kept}: {error.strerror or error}") from error
+    statuses: dict[str, int] = {}
+    for decision in alone:
+        statuses[decision.status] = statuses.get(decision.status, 0) + 1
+    facts = {key: value for key, value in policy.describe().items() if key not in ("prompt",)}
+    return Diagnosis(name, facts, tuple(comparisons), statuses, digest(forms))
+
+
+def _compare(name: str, expected: Sequence[Any], found: Sequence[Decision]) -> Comparison:
+    pairs = [
+        (left if isinstance(left, dict) else to_json(left), to_json(right))
+        for left, right in zip(expected, found, strict=True)
+    ]
+    different = [(index, left, right) for index, (left, right) in enumerate(pairs) if left != right]
+    first = None
+    if different:
+        index, left, right = different[0]
+        field = next(key for key in right if left.get(key) != right[key])
+        first = f"request {index + 1}: {field} {left.get(field)!r:.120} became {right[field]!r:.120}"
+    return Comparison(name, len(pairs) - len(different), len(pairs), first)
+
+
+def _read(path: Path, count: int) -> list[dict[str, Any]]:
+    try:
+        form = parse(path.read_bytes())
+        decisions = form["decisions"]
+        if not all(isinstance(entry, dict) for entry in decisions):
+            raise ValueError("not decisions")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} was not written by handoff doctor --keep ({error})") from None
+    if len(decisions) != count:
+        raise UsageError(f"{path} holds {len(decisions)} answers; ask for as many (--requests {len(decisions)})")
+    return list(decisions)
