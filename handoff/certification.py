@@ -16,6 +16,7 @@ import attrs
 from handoff.audit import Audit, Check, cells, name_cell
 from handoff.environment import Certified, Environment
 from handoff.errors import DataError, ReplayMismatch
+from handoff.policies import Request, Turn
 from handoff.progress import Progress, Tick
 from handoff.records import Certificate, Endpoint, Rollout, Task, Trajectory, to_json
 from handoff.replay import records_digest
@@ -121,19 +122,36 @@ async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick
 async def certify_rollouts(
     audit: Audit, study: RolloutStudy, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
 ) -> None:
-    """Add the check ``replay`` of a rollouts run: each episode again, its records' digest and its success equal."""
+    """Add the checks ``replay`` and ``inputs`` of a rollouts run: each episode again, its records' digest, its success
+    and everything that its policy was given equal."""
     check = audit.check("replay", "every rollout's records and success are equal on the reference engine")
+    inputs = audit.check("inputs", "every recorded input is what the replayed records show, at the stated temperature")
+    budget = int(study.protocol["budget"])
 
     async def one(rollout: Rollout, tick: Tick) -> None:
         cell = f"task {tasks[rollout.task].name}, policy {rollout.policy}, rollout {rollout.index}"
         async with pool.episode() as episode:
             view = await episode.reset(tasks[rollout.task], rollout.reset_seed, Ask())
             records = [view.record]
-            for decision in rollout.decisions:
+            history: list[Turn] = []
+            for position, decision in enumerate(rollout.decisions):
                 if view.record.won or view.record.done:
                     break
+                request = Request(
+                    tasks[rollout.task],
+                    decision.seed,
+                    records[0],
+                    tuple(history),
+                    budget - position,
+                    temperature=rollout.temperature,
+                )
+                inputs.require(
+                    decision.input_digest == request.input_digest(),
+                    f"{cell}: input of decision {position + 1} is not what the records show",
+                )
                 view = await episode.step(decision.action, Ask()) if decision.action else view
                 records.append(view.record)
+                history.append(Turn(decision.action or "", view.record, decision.text))
         check.require(records_digest(records) == rollout.digest, f"{cell}: its records differ")
         check.require(view.record.won == rollout.won, f"{cell}: won is recorded as {rollout.won}")
         tick()
@@ -142,6 +160,7 @@ async def certify_rollouts(
     with progress.phase("replay", len(jobs)) as tick:
         await gather([partial(one, job, tick) for job in jobs], concurrency)
     check.failures.sort()
+    inputs.failures.sort()
 
 
 def _compare(stated: Certificate | None, found: Certificate | None) -> str:

@@ -24,12 +24,16 @@ COLUMNS = ("task", "n", "c")
 
 @attrs.frozen(eq=False)
 class Counts:
-    """``c_T[i]`` successes out of ``n_T[i]`` rollouts of task ``tasks[i]``, of one policy called ``name``."""
+    """``c_T[i]`` successes out of ``n_T[i]`` rollouts of task ``tasks[i]``, of one policy called ``name``.
+
+    ``remark`` says what the rollouts are, where that is not plain.
+    """
 
     name: str
     tasks: tuple[str, ...]
     n_T: IntArray
     c_T: IntArray
+    remark: str = ""
 
     def __attrs_post_init__(self) -> None:
         if not len(self.tasks) == len(self.n_T) == len(self.c_T):
@@ -58,7 +62,7 @@ class Counts:
         """The same counts with the tasks in another order."""
         place = {task: i for i, task in enumerate(self.tasks)}
         order = [place[task] for task in tasks]
-        return Counts(self.name, tuple(tasks), self.n_T[order], self.c_T[order])
+        return Counts(self.name, tuple(tasks), self.n_T[order], self.c_T[order], self.remark)
 
 
 def matched(base: Counts, post: Counts) -> tuple[Counts, Counts]:

@@ -250,6 +250,38 @@ class Split:
         return self.total - self.pilots
 
 
+@attrs.frozen
+class EstimateThenSample:
+    """The test-time protocol: of a task's rollouts the first ``pilots`` are at the policy's own temperature T_ref
+    (``references``, by the policy's name), and those after them, which alone are scored, at T_x.
+
+    T_x comes from the posterior of this task's pilots alone: nothing is carried over to another task or policy.
+    Raises :class:`~handoff.errors.UsageError` for a parameter out of range.
+    """
+
+    pilots: int
+    tau: float = 1.5
+    target: float = 0.5
+    references: Mapping[str, float] = attrs.Factory(dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.pilots < 1:
+            raise UsageError(f"there must be at least 1 pilot rollout, not {self.pilots}")
+        _require_open("the target success rate", self.target)
+        if not (self.tau >= 1 and np.isfinite(self.tau)):
+            raise UsageError(f"tau must be at least 1, not {self.tau:g}")
+        for name, reference in self.references.items():
+            if not (reference > 0 and np.isfinite(reference)):
+                raise UsageError(f"policy {name!r} needs a temperature above 0 to be tempered, not {reference:g}")
+
+    def temperature(self, policy: str, successes: int, seed: int) -> float:
+        """T_x of ``policy``'s scored rollouts of a task whose pilots had ``successes``, in 6 decimals: a temperature
+        that is recorded, sent and drawn again has to be the same number everywhere."""
+        reference = self.references[policy]
+        choice = pilot_temperature(successes, self.pilots, seed, tau=self.tau, target=self.target, reference=reference)
+        return round(choice.temperature, 6)
+
+
 def _number(value: Any) -> Any:
     if type(value) not in (int, float) or not np.isfinite(value):
         raise TypeError(f"expected a number, found {value!r:.40}")

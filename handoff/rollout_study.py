@@ -1,4 +1,7 @@
-"""A rollouts run read back: who succeeded how often on which task."""
+"""A rollouts run read back: who succeeded how often on which task.
+
+Of a PTGS run the pilots are read apart: only the rollouts after them are scored.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import attrs
 
 from handoff.counts import Counts
 from handoff.errors import DataError, StoreError, UsageError
+from handoff.ptgs import EstimateThenSample
 from handoff.records import Rollout, Task, from_json
 from handoff.store import read_manifest, read_records, read_seal
 from handoff.study import require_key
@@ -24,6 +28,7 @@ class RolloutStudy:
     tasks: tuple[Task, ...] = attrs.field(repr=False)
     rollouts: Mapping[tuple[str, str, int], Rollout] = attrs.field(repr=False)
     sealed: bool
+    ptgs: EstimateThenSample | None = None
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -53,8 +58,13 @@ class RolloutStudy:
         """What is owed, in words."""
         return f"{self.planned - self.count} of {self.planned} rollouts"
 
+    @property
+    def pilots(self) -> int:
+        """Rollouts of each task and policy that are not scored."""
+        return 0 if self.ptgs is None else self.ptgs.pilots
+
     def counts(self, policy: str | None = None) -> Counts:
-        """Successes per task of one policy (the only one, if no name is given).
+        """Successes per task of one policy (the only one, if no name is given), in the rollouts that are scored.
 
         Raises :class:`~handoff.errors.UsageError` for a name that the run does not have, or if it must be given, and
         :class:`~handoff.errors.StoreError` while rollouts are owed.
@@ -66,11 +76,25 @@ class RolloutStudy:
             raise UsageError(f"{self.folder} holds rollouts of {names}; name one by {self.folder}#NAME")
         if self.count < self.planned:
             raise StoreError(f"{self.folder} is not complete: {self.still_owed} are owed; type its command again")
+        total = int(self.protocol["rollouts"])
+        remark = "" if self.ptgs is None else f"{total - self.pilots} scored rollouts a task after {self.pilots} pilots"
+        return self._count(policy, range(self.pilots, total), remark)
+
+    def pilot_counts(self, policy: str) -> Counts:
+        """Successes per task in the pilots of a complete PTGS run."""
+        return self._count(policy, range(self.pilots), "pilots")
+
+    def _count(self, policy: str, indices: range, remark: str) -> Counts:
         rows = []
         for task in self.tasks:
-            mine = [run for (id, name, _), run in self.rollouts.items() if (id, name) == (task.id, policy)]
-            rows.append((task.id, len(mine), sum(run.won for run in mine)))
-        return Counts.of(policy, rows)
+            won = [self.rollouts[task.id, policy, index].won for index in indices]
+            rows.append((task.id, len(won), sum(won)))
+        return attrs.evolve(Counts.of(policy, rows), remark=remark)
+
+    def temperatures(self, policy: str) -> dict[str, float]:
+        """T_x of the scored rollouts of a complete PTGS run, by task."""
+        found = {task.id: self.rollouts[task.id, policy, self.pilots].temperature for task in self.tasks}
+        return {task: temperature for task, temperature in found.items() if temperature is not None}
 
 
 def load(path: str | Path) -> RolloutStudy:
@@ -85,7 +109,10 @@ def load(path: str | Path) -> RolloutStudy:
         run = from_json(Rollout, line.body, where)
         require_key(line.key, ("rollout", run.task, run.policy, str(run.index)), where)
         rollouts[run.task, run.policy, run.index] = run
-    return RolloutStudy(folder, manifest, tasks, rollouts, sealed=read_seal(folder) is not None)
+    ptgs = manifest["identity"]["protocol"].get("ptgs")
+    if ptgs is not None:
+        ptgs = from_json(EstimateThenSample, ptgs, f"{folder}: the manifest's PTGS")
+    return RolloutStudy(folder, manifest, tasks, rollouts, read_seal(folder) is not None, ptgs)
 
 
 def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:

@@ -16,6 +16,7 @@ from handoff.certification import certify, certify_rollouts, reference_options
 from handoff.errors import UsageError
 from handoff.progress import Progress
 from handoff.protocols import frontier, rollouts
+from handoff.protocols.temperatures import check_temperatures
 from handoff.records import Task, from_json
 from handoff.rollout import Pool
 from handoff.rollout_study import RolloutStudy
@@ -72,6 +73,7 @@ def _audit_rollouts(
     complete = result.check("rollouts", "every planned rollout is there once")
     for key in rollouts.plan(run.tasks, config):
         complete.require((key[1], key[2], int(key[3])) in run.rollouts, f"missing: {'/'.join(key)}")
+    check_temperatures(result, run, config)
     seeds, schedule = result.check("seeds", "every seed is the schedule's"), SeedSchedule(config.run_seed)
     logic = result.check("protocol", "successes, outcomes and budgets follow from the decisions")
     for (task, policy, index), one in run.rollouts.items():

@@ -3,11 +3,17 @@
 Every (task, policy, index) is one episode of at most ``budget`` actions from reset, with seeds of its own: derived from
 (run seed, task, index, position), spaced by the hash, and equal for every policy at the same place.  Success is *won at
 some step*, and the episode ends there.  Records are sealed by (task, policy, index).
+
+Under PTGS (:class:`handoff.ptgs.EstimateThenSample`) the first rollouts of a task are pilots.  A scored rollout starts
+when all pilots of its task and policy are finished, at the temperature that follows from them; every request of the run
+says what it is to be sampled at.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +27,7 @@ from handoff.launch import Prepared, Running, draw_tasks
 from handoff.policies import ModelOptions, Policy, Request, make_policies
 from handoff.progress import Tick
 from handoff.protocols.frontier import decide_and_step, turns
+from handoff.ptgs import EstimateThenSample, Split
 from handoff.records import Rollout, Step, Task, to_json
 from handoff.replay import records_digest
 from handoff.rollout import Ask, Batcher, Episode, by_policy
@@ -39,7 +46,7 @@ def _positive(instance: Any, attribute: attrs.Attribute[int], value: int) -> Non
 @attrs.frozen
 class Config:
     """The protocol's whole configuration.  ``tasks`` is ``None`` for every task of the split; else as many of each type
-    as :func:`handoff.launch.draw_tasks` draws."""
+    as :func:`handoff.launch.draw_tasks` draws.  ``rollouts`` are those of each task and policy, pilots included."""
 
     split: str
     policies: tuple[str, ...]
@@ -49,10 +56,13 @@ class Config:
     budget: int = attrs.field(default=50, validator=_positive)
     run_seed: int = 0
     selection_seed: int = 2029
+    ptgs: EstimateThenSample | None = None
 
     def __attrs_post_init__(self) -> None:
         if not self.policies:
             raise UsageError("name at least one policy (-p NAME=SPEC)")
+        if self.ptgs is not None:
+            Split(self.rollouts, self.ptgs.pilots)
 
     def to_json(self) -> dict[str, Any]:
         form: dict[str, Any] = to_json(self)
@@ -62,10 +72,7 @@ class Config:
 def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
     """All records in the order in which they are sealed."""
     return [
-        (KIND, task.id, policy, str(index))
-        for task in tasks
-        for policy in config.policies
-        for index in range(config.rollouts)
+        _key(task, policy, index) for task in tasks for policy in config.policies for index in range(config.rollouts)
     ]
 
 
@@ -82,6 +89,7 @@ def prepare(
         available = instance.tasks(config.split)
         tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
         policies = make_policies({name: specs[name] for name in config.policies}, models)
+        config = _with_references(config, policies)
         described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
         what = launch.identity(instance, config.to_json(), config.run_seed, tasks, described)
     finally:
@@ -95,32 +103,102 @@ def prepare(
     return Prepared(environment, options, tasks, policies, what, plan(tasks, config), carry_out)
 
 
+def _with_references(config: Config, policies: Mapping[str, Policy]) -> Config:
+    """``config`` with the temperature of every policy's pilots."""
+    if config.ptgs is None:
+        return config
+    references = {}
+    for name, policy in policies.items():
+        if policy.temperature is None:
+            raise UsageError(
+                f"policy {name!r} has no temperature that PTGS could set: take a language model, or tempered:T"
+            )
+        references[name] = float(policy.temperature)
+    return attrs.evolve(config, ptgs=attrs.evolve(config.ptgs, references=references))
+
+
 async def run_all(tasks: Sequence[Task], policies: Mapping[str, Policy], config: Config, running: Running) -> None:
     """Run every rollout that the store does not hold yet."""
     batchers = {name: Batcher(policies[name]) for name in config.policies}
     jobs: list[tuple[str, Callable[[], Awaitable[None]]]] = []
-    with running.progress.phase("rollouts", len(tasks) * len(config.policies) * config.rollouts) as tick:
-        for name in config.policies:
-            for task in tasks:
-                for index in range(config.rollouts):
-                    if running.store.body((KIND, task.id, name, str(index))) is None:
-                        jobs.append((name, partial(_one, task, index, name, batchers[name], config, running, tick)))
-                    else:
-                        tick(resumed=True)
+    # Jobs start in order: with all pilots before the first scored rollout, nothing waits for what cannot start.
+    pilots = 0 if config.ptgs is None else config.ptgs.pilots
+    parts = [(index, name, task) for name in config.policies for task in tasks for index in range(pilots)]
+    parts += [
+        (index, name, task) for name in config.policies for task in tasks for index in range(pilots, config.rollouts)
+    ]
+    owed = [(index, name, task) for index, name, task in parts if running.store.body(_key(task, name, index)) is None]
+    waiting = _Pilots(config, running, [(name, task) for index, name, task in owed if index < pilots])
+    with running.progress.phase("rollouts", len(parts)) as tick:
+        for _ in range(len(parts) - len(owed)):
+            tick(resumed=True)
+        for index, name, task in owed:
+            jobs.append((name, partial(_one, task, index, name, batchers[name], config, running, waiting, tick)))
         await by_policy(jobs, policies, running.concurrency)
 
 
+def _key(task: Task, policy: str, index: int) -> Key:
+    return (KIND, task.id, policy, str(index))
+
+
+class _Pilots:
+    """Says at which temperature a rollout is to be made, as soon as that is known."""
+
+    def __init__(self, config: Config, running: Running, owed: Sequence[tuple[str, Task]]) -> None:
+        self._config, self._store = config, running.store
+        self._left = Counter((name, task.id) for name, task in owed)
+        self._finished = {cell: asyncio.Event() for cell in self._left}
+
+    async def temperature(self, task: Task, policy: str, index: int) -> float | None:
+        """Of rollout ``index``; waits for the pilots of a scored one."""
+        ptgs = self._config.ptgs
+        if ptgs is None:
+            return None
+        if index < ptgs.pilots:
+            return ptgs.references[policy]
+        if (policy, task.id) in self._finished:
+            await self._finished[policy, task.id].wait()
+        bodies = [self._store.body(_key(task, policy, pilot)) for pilot in range(ptgs.pilots)]
+        successes = sum(body is not None and body["won"] is True for body in bodies)
+        return ptgs.temperature(policy, successes, SeedSchedule(self._config.run_seed).temperature(task.id))
+
+    def finished(self, task: Task, policy: str, index: int) -> None:
+        """To be told of every rollout that is in the store now."""
+        if self._config.ptgs is None or index >= self._config.ptgs.pilots:
+            return
+        self._left[policy, task.id] -= 1
+        if not self._left[policy, task.id]:
+            self._finished[policy, task.id].set()
+
+
 async def _one(
-    task: Task, index: int, policy: str, batcher: Batcher, config: Config, running: Running, tick: Tick
+    task: Task,
+    index: int,
+    policy: str,
+    batcher: Batcher,
+    config: Config,
+    running: Running,
+    pilots: _Pilots,
+    tick: Tick,
 ) -> None:
+    temperature = await pilots.temperature(task, policy, index)
     async with running.pool.episode() as episode:
-        rollout = await roll(episode, task, index, policy, batcher, config)
-    running.store.finish((KIND, task.id, policy, str(index)), to_json(rollout))
+        rollout = await roll(episode, task, index, policy, batcher, config, temperature)
+    running.store.finish(_key(task, policy, index), to_json(rollout))
+    pilots.finished(task, policy, index)
     tick()
 
 
-async def roll(episode: Episode, task: Task, index: int, policy: str, batcher: Batcher, config: Config) -> Rollout:
-    """One rollout."""
+async def roll(
+    episode: Episode,
+    task: Task,
+    index: int,
+    policy: str,
+    batcher: Batcher,
+    config: Config,
+    temperature: float | None = None,
+) -> Rollout:
+    """One rollout, sampled at ``temperature`` (``None``: the policy's own)."""
     seeds = SeedSchedule(config.run_seed)
     ask = Ask(plan=batcher.policy.needs_plan)
     reset_seed = seeds.reset(task.id, index)
@@ -136,6 +214,7 @@ async def roll(episode: Episode, task: Task, index: int, policy: str, batcher: B
             remaining=config.budget - len(steps),
             plan=view.plan,
             slot=index,
+            temperature=temperature,
         )
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
         steps.append(Step(decision, view.record))
@@ -151,4 +230,5 @@ async def roll(episode: Episode, task: Task, index: int, policy: str, batcher: B
         digest=records_digest(records),
         won=won,
         outcome="won" if won else "terminal" if view.record.done else "budget",
+        temperature=temperature,
     )
