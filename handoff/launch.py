@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from handoff import __version__
+from handoff import workers as places
 from handoff.canonical import digest
 from handoff.environment import Environment
 from handoff.errors import Interrupted, UsageError
@@ -62,20 +63,29 @@ class Prepared:
         """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
         return Path("runs") / f"{self.environment}-{self.digest[:10]}"
 
-    def run(self, folder: Path, workers: int, progress: Progress, concurrency: int | None = None) -> list[str]:
-        """Carry the run out in ``folder``, or what is left of it.  Returns remarks on what was found there.
+    def run(
+        self,
+        folder: Path,
+        workers: int | None,
+        progress: Progress,
+        concurrency: int | None = None,
+        ray: str | None = None,
+    ) -> list[str]:
+        """Carry the run out in ``folder``, or what is left of it.  Returns remarks on what was found there and on how
+        the work went.
 
-        ``concurrency`` is how many episodes are in flight (default: four a worker, or as many as the policies can make
-        use of).  Raises
+        ``workers`` and ``ray`` say where environments live (:func:`handoff.workers.start`); ``concurrency`` is how many
+        episodes are in flight (default: four a worker, or as many as the policies can make use of).  Raises
         :class:`~handoff.errors.Interrupted` if a worker or a server went away; what is finished is kept.
         """
         host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
         host.update(self.remarks)
         with Store(folder, self.identity, self.plan, host) as store:
+            remarks = list(store.dropped)
             if store.owed:
-                pool = Pool(self.environment, self.options, workers)
+                pool = Pool(places.start(self.environment, self.options, workers, ray))
                 try:
-                    running = Running(pool, store, progress, concurrency or self._lanes(workers))
+                    running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
                     seconds = asyncio.run(self._carry_out(running))
                 except Interrupted as error:
                     raise Interrupted(f"{error}; {_owed(store)}") from error
@@ -86,11 +96,12 @@ class Prepared:
                     for policy in self.policies.values():
                         policy.close()
                 store.note_timings(seconds)
+                remarks += pool.remarks()
             store.complete()
-            return store.dropped
+            return remarks
 
     def _lanes(self, workers: int) -> int:
-        return max(4 * max(1, workers), *(policy.capacity for policy in self.policies.values()))
+        return max(4 * workers, *(policy.capacity for policy in self.policies.values()))
 
     async def _carry_out(self, running: Running) -> dict[str, float]:
         try:

@@ -1,7 +1,7 @@
-"""Many episodes at once: environments in worker processes, policies batched.
+"""Many episodes at once: environments in workers, policies batched.
 
-One episode is one coroutine.  An environment call goes to the worker process that holds the episode's environment; a
-decision joins whatever requests are waiting for the same policy and is made with them as one batch.  Results never
+One episode is one coroutine.  An environment call goes to the worker that holds the episode's environment; a decision
+joins whatever requests are waiting for the same policy and is made with them as one batch.  Results never
 depend on how many workers there are, which finishes first, or what shares a batch.
 """
 
@@ -9,229 +9,140 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 import attrs
 
-from handoff import environment as registry
-from handoff import frontier
-from handoff.environment import Environment, Planner
-from handoff.errors import Interrupted, UsageError
+from handoff.errors import Interrupted
 from handoff.policies.base import Policy, Request, Served
-from handoff.records import Certificate, Decision, Record, Task
-from handoff.replay import replay, require_equal
+from handoff.records import Decision, Record, Task
+from handoff.workers import Ask, View, WorkerLost, Workers
 
 T = TypeVar("T")
 
 
-@attrs.frozen
-class View:
-    """What an environment showed, with what was asked of it beside the record."""
-
-    record: Record
-    certificate: Certificate | None = None
-    plan: tuple[str, ...] | None = None
-    distance: int | None = None
-
-
-@attrs.frozen
-class Ask:
-    """What to ask of the environment beside the record: frontier membership at ``depth``, a plan, the distance to
-    success up to ``distances``."""
-
-    depth: int | None = None
-    plan: bool = False
-    distances: int | None = None
-
-
-class _Host:
-    """Holds the environments of one process: one per open episode, reused when the episode is over."""
-
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        self._name, self._options = name, dict(options)
-        self._free: list[Environment] = []
-        self._episodes: dict[int, tuple[Environment, Task, int, list[str]]] = {}
-
-    def reset(self, episode: int, task: Task, seed: int, ask: Ask) -> View:
-        environment = self._take(episode)
-        self._episodes[episode] = (environment, task, seed, [])
-        return self._view(episode, environment.reset(task, seed), ask)
-
-    def step(self, episode: int, action: str, ask: Ask) -> View:
-        environment, _, _, taken = self._episodes[episode]
-        record = environment.step(action)
-        taken.append(action)
-        return self._view(episode, record, ask)
-
-    def replay(
-        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
-    ) -> View:
-        environment = self._take(episode)
-        self._episodes[episode] = (environment, task, seed, [action for action in actions if action])
-        return self._view(episode, replay(environment, task, seed, actions, recorded)[-1], ask)
-
-    def certify_along(
-        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
-    ) -> list[View]:
-        views = [self.replay(episode, task, seed, (), recorded[:1], ask)]
-        views += self._along(episode, actions, recorded, 0, ask, views[0])
-        return views
-
-    def follow(
-        self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask
-    ) -> list[View]:
-        return self._along(episode, actions, recorded, taken, ask, View(recorded[0]))
-
-    def _along(
-        self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask, view: View
-    ) -> list[View]:
-        task = self._episodes[episode][1]
-        views = []
-        for step, action in enumerate(actions, start=1):
-            if action:
-                view = self.step(episode, action, ask)
-            require_equal(recorded[step], view.record, task, taken + step)
-            views.append(view)
-        return views
-
-    def close(self, episode: int) -> None:
-        held = self._episodes.pop(episode, None)
-        if held is not None:
-            self._free.append(held[0])
-
-    def _take(self, episode: int) -> Environment:
-        self.close(episode)
-        return self._free.pop() if self._free else registry.create(self._name, self._options)
-
-    def _view(self, episode: int, record: Record, ask: Ask) -> View:
-        environment, task, seed, taken = self._episodes[episode]
-        certificate = plan = distance = None
-        if ask.depth is not None:
-            certificate = frontier.certify(environment, task, seed, taken, record, ask.depth)
-        if ask.plan and not (record.won or record.done):
-            plan = environment.plan() if isinstance(environment, Planner) else ()
-        if ask.distances is not None:
-            distance = frontier.distance(environment, task, seed, taken, record, ask.distances)
-        return View(record, certificate, plan, distance)
-
-
-_HOST: _Host | None = None
-
-
-def _start_worker(name: str, options: Mapping[str, Any]) -> None:
-    global _HOST
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        # A parent that was killed cannot tell its workers to stop.
-        threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
-    _HOST = _Host(name, options)
-
-
-def _call_worker(method: str, *arguments: Any) -> Any:
-    assert _HOST is not None
-    return getattr(_HOST, method)(*arguments)
-
-
-def _retrieve(call: asyncio.Future[Any]) -> None:
-    """Look at a call's outcome, so that one nobody waits for any more is not reported as forgotten."""
-    if not call.cancelled():
-        call.exception()
-
-
 class Pool:
-    """Environments ``name`` with ``options`` in ``workers`` processes, or in this process if ``workers`` is 0."""
+    """Environments by episode, on whichever ``workers``.  An episode whose worker is lost goes on with another one: its
+    environment is reset there and its actions so far are replayed, each record equal to the one that was shown before.
+    """
 
-    def __init__(self, name: str, options: Mapping[str, Any], workers: int) -> None:
-        if workers < 0:
-            raise UsageError(f"the number of workers is 0 (this process) or more, not {workers}")
-        self._executors: list[Executor] = []
-        self._host = _Host(name, options) if workers == 0 else None
-        context = multiprocessing.get_context("spawn")
-        for _ in range(workers):
-            self._executors.append(
-                ProcessPoolExecutor(1, mp_context=context, initializer=_start_worker, initargs=(name, dict(options)))
-            )
-        self._open = [0] * max(1, workers)
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._open = [0] * workers.count
         self._count = 0
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are (one if it is this process)."""
+        return self._workers.count
 
     @contextlib.asynccontextmanager
     async def episode(self) -> AsyncIterator[Episode]:
-        """An environment of one's own, on the worker that has the fewest."""
-        worker = min(range(len(self._open)), key=self._open.__getitem__)
-        self._open[worker] += 1
+        """An environment of one's own, on the worker that has the fewest.
+
+        Raises :class:`~handoff.errors.Interrupted`, here or at any later call, if no worker can go on with it.
+        """
         self._count += 1
-        episode = Episode(self, worker, self._count)
+        episode = Episode(self._workers, self._open, self._count, await self._workers.choose(self._open))
+        self._open[episode.worker] += 1
         try:
             yield episode
         finally:
-            self._open[worker] -= 1
-            with contextlib.suppress(Interrupted):
-                await self.call(worker, "close", episode.number)
+            self._open[episode.worker] -= 1
+            with contextlib.suppress(WorkerLost):
+                await self._workers.call(episode.worker, "close", episode.number)
 
-    async def call(self, worker: int, method: str, *arguments: Any) -> Any:
-        if self._host is not None:
-            await asyncio.sleep(0)  # let other episodes take their turn
-            return getattr(self._host, method)(*arguments)
-        try:
-            call = asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
-            # Shielded: a call that was cancelled when its worker dies makes the executor's own thread fail aloud.
-            call.add_done_callback(_retrieve)
-            return await asyncio.shield(call)
-        except BrokenProcessPool:
-            raise Interrupted(f"environment worker {worker} ended unexpectedly (killed, or out of memory)") from None
+    def remarks(self) -> list[str]:
+        """What a user should know about how the work went."""
+        return self._workers.remarks()
 
     def close(self) -> None:
-        for executor in self._executors:
-            executor.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
 
 
-@attrs.frozen
+@attrs.define
+class _Past:
+    """What an episode's environment was told and showed, enough to bring another one to the same state."""
+
+    task: Task
+    seed: int
+    actions: list[str]
+    records: list[Record]
+
+    def more(self, actions: Sequence[str], records: Sequence[Record]) -> None:
+        self.actions.extend(actions)
+        self.records.extend(records)
+
+
+@attrs.define
 class Episode:
     """One episode's environment, wherever it runs."""
 
-    _pool: Pool
-    _worker: int
+    _workers: Workers
+    _open: list[int]
     number: int
+    worker: int
+    _past: _Past | None = None
 
     async def reset(self, task: Task, seed: int, ask: Ask) -> View:
-        return await self._call("reset", task, seed, ask)
+        view: View = await self._call("reset", task, seed, ask, anew=True)
+        self._past = _Past(task, seed, [], [view.record])
+        return view
 
     async def step(self, action: str, ask: Ask) -> View:
-        return await self._call("step", action, ask)
+        view: View = await self._call("step", action, ask)
+        assert self._past is not None
+        self._past.more([action], [view.record])
+        return view
 
     async def replay(self, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask) -> View:
         """Clone by replay (:func:`handoff.replay.replay`); raises at the first record that differs."""
-        return await self._call("replay", task, seed, tuple(actions), tuple(recorded), ask)
+        view: View = await self._call("replay", task, seed, tuple(actions), tuple(recorded), ask, anew=True)
+        self._past = _Past(task, seed, list(actions), list(recorded))
+        return view
 
     async def certify_along(
         self, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
     ) -> list[View]:
         """Replay as :meth:`replay` does, with what is asked of every state on the way (``len(recorded)`` views)."""
-        views: list[View] = await self._pool.call(
-            self._worker, "certify_along", self.number, task, seed, tuple(actions), tuple(recorded), ask
+        views: list[View] = await self._call(
+            "certify_along", task, seed, tuple(actions), tuple(recorded), ask, anew=True
         )
+        self._past = _Past(task, seed, list(actions), list(recorded))
         return views
 
     async def follow(self, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask) -> list[View]:
         """Take ``actions`` from where the episode stands, comparing each record with ``recorded`` (whose first is the
         current one); ``taken`` actions came before, for messages.  One view per action."""
-        views: list[View] = await self._pool.call(
-            self._worker, "follow", self.number, tuple(actions), tuple(recorded), taken, ask
-        )
+        views: list[View] = await self._call("follow", tuple(actions), tuple(recorded), taken, ask)
+        assert self._past is not None
+        self._past.more(actions, recorded[1:])
         return views
 
-    async def _call(self, method: str, *arguments: Any) -> View:
-        view: View = await self._pool.call(self._worker, method, self.number, *arguments)
-        return view
+    async def _call(self, method: str, *arguments: Any, anew: bool = False) -> Any:
+        """Call the worker; if it is lost, go on with another one.  ``anew``: the call needs nothing of the past."""
+        losses = 0
+        while True:
+            try:
+                if losses and not anew:
+                    assert self._past is not None
+                    past = self._past
+                    told = (past.task, past.seed, tuple(past.actions), tuple(past.records), Ask())
+                    await self._workers.call(self.worker, "replay", self.number, *told)
+                return await self._workers.call(self.worker, method, self.number, *arguments)
+            except WorkerLost as lost:
+                losses += 1
+                if losses > self._workers.moves:
+                    times = f"; the episode lost {losses} workers at the same place" if losses > 1 else ""
+                    raise Interrupted(f"{lost}{times}") from None
+            await self._move()
+
+    async def _move(self) -> None:
+        worker = await self._workers.choose(self._open)
+        self._open[self.worker] -= 1
+        self.worker = worker
+        self._open[worker] += 1
 
 
 class Batcher:
@@ -327,3 +238,6 @@ async def gather(jobs: Iterable[Callable[[], Awaitable[T]]], concurrency: int) -
         raise
     if failure:
         raise failure[0]
+
+
+__all__ = ["Ask", "Batcher", "Episode", "Pool", "View", "by_policy", "gather"]

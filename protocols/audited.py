@@ -11,10 +11,12 @@ import attrs
 
 from handoff import environment as registry
 from handoff import launch, rollout_study, study
+from handoff import workers as places
 from handoff.audit import Audit, check_records, read_run
 from handoff.certification import certify, certify_rollouts, reference_options
 from handoff.errors import UsageError
 from handoff.progress import Progress
+from handoff.prompt_audit import check_prompts
 from handoff.protocols import frontier, rollouts
 from handoff.protocols.temperatures import check_temperatures
 from handoff.records import Task, from_json
@@ -25,11 +27,21 @@ from handoff.store import Damage, Key, differing_keys
 from handoff.study import Study
 
 
-def audit(folder: Path, overrides: Mapping[str, Any], workers: int, progress: Progress, replay: bool = True) -> Audit:
+def audit(
+    folder: Path,
+    overrides: Mapping[str, Any],
+    workers: int | None,
+    progress: Progress,
+    replay: bool = True,
+    ray: str | None = None,
+    templates: Sequence[str] = (),
+) -> Audit:
     """Audit the run in ``folder``, of whichever protocol.
 
     ``overrides`` are environment options that take the place of those that the run was made with (where its data lies
-    now); ``replay`` false leaves out what needs the environment.  Raises :class:`~handoff.errors.StoreError` if
+    now); ``replay`` false leaves out what needs the environment; ``workers`` and ``ray`` say where that lives
+    (:func:`handoff.workers.start`); ``templates`` are prompt templates, by file, that may be rendered beside the
+    toolkit's own.  Raises :class:`~handoff.errors.StoreError` if
     ``folder`` is no run and :class:`~handoff.errors.UsageError` if its environment or data cannot be found.
     """
     try:
@@ -37,13 +49,20 @@ def audit(folder: Path, overrides: Mapping[str, Any], workers: int, progress: Pr
     except Damage:
         name = frontier.NAME  # reading the run fails the first check, with the reason
     if name == rollouts.NAME:
-        return _audit_rollouts(folder, overrides, workers, progress, replay)
-    return _audit_frontier(folder, overrides, workers, progress, replay)
+        return _audit_rollouts(folder, _Place(overrides, workers, ray), progress, replay)
+    return _audit_frontier(folder, _Place(overrides, workers, ray), progress, replay, templates)
 
 
-def _audit_frontier(
-    folder: Path, overrides: Mapping[str, Any], workers: int, progress: Progress, replay: bool
-) -> Audit:
+@attrs.frozen
+class _Place:
+    """Where the environments of the replays live, and the options that they are given there."""
+
+    overrides: Mapping[str, Any]
+    workers: int | None
+    ray: str | None
+
+
+def _audit_frontier(folder: Path, place: _Place, progress: Progress, replay: bool, templates: Sequence[str]) -> Audit:
     result, run = read_run(folder, study.load)
     if run is None:
         return result
@@ -55,15 +74,14 @@ def _audit_frontier(
     )
     _check_order(result, frontier.plan(run.tasks, config), found)
     check_records(result, run)
+    check_prompts(result, run, templates)
     if replay:
-        with _Reference(result, run, overrides, config, workers) as reference:
+        with _Reference(result, run, place, config) as reference:
             reference.run(lambda pool, tasks, lanes: certify(result, run, pool, tasks, progress, lanes))
     return result
 
 
-def _audit_rollouts(
-    folder: Path, overrides: Mapping[str, Any], workers: int, progress: Progress, replay: bool
-) -> Audit:
+def _audit_rollouts(folder: Path, place: _Place, progress: Progress, replay: bool) -> Audit:
     result, run = read_run(folder, rollout_study.load)
     if run is None:
         return result
@@ -87,7 +105,7 @@ def _audit_rollouts(
         right = (one.outcome == "won") == one.won and one.records == actions + 1 and actions <= config.budget
         logic.require(whole and right, f"{cell}: outcome {one.outcome!r} after {actions} of {config.budget} actions")
     if replay:
-        with _Reference(result, run, overrides, config, workers) as reference:
+        with _Reference(result, run, place, config) as reference:
             reference.run(lambda pool, tasks, lanes: certify_rollouts(result, run, pool, tasks, progress, lanes))
     return result
 
@@ -108,9 +126,8 @@ class _Reference:
 
     result: Audit
     study: Study | RolloutStudy
-    overrides: Mapping[str, Any]
+    place: _Place
     config: frontier.Config | rollouts.Config
-    workers: int
     tasks: dict[str, Task] = attrs.Factory(dict)
     pool: Pool | None = None
 
@@ -121,9 +138,9 @@ class _Reference:
         host = self.study.manifest.get("host")
         recorded = dict(host.get("options") or {}) if isinstance(host, dict) else {}
         recorded.pop("trust_games", None)
-        environment = registry.create(name, {**recorded, **self.overrides})
+        environment = registry.create(name, {**recorded, **self.place.overrides})
         try:
-            options = reference_options(environment, {**recorded, **self.overrides})
+            options = reference_options(environment, {**recorded, **self.place.overrides})
             available = list(environment.tasks(self.config.split))
             self.tasks = {task.id: task for task in available}
             self._check_tasks(available)
@@ -134,7 +151,7 @@ class _Reference:
         claim = "versions and digests of the environment are those that the run recorded"
         different = differing_keys(dict(identity["environment"]), described)
         self.result.check("environment", claim).require(not different, f"these differ here: {', '.join(different)}")
-        self.pool = Pool(name, options, self.workers)
+        self.pool = Pool(places.start(name, options, self.place.workers, self.place.ray))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -144,7 +161,7 @@ class _Reference:
     def run(self, job: Callable[[Pool, Mapping[str, Task], int], Awaitable[None]]) -> None:
         async def main() -> None:
             assert self.pool is not None
-            await job(self.pool, self.tasks, 4 * max(1, self.workers))
+            await job(self.pool, self.tasks, 4 * self.pool.workers)
 
         asyncio.run(main())
 

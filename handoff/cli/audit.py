@@ -23,18 +23,24 @@ Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 in
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", metavar="PATH", help="Where the tasks lie now.  [default: where the run found them]")
 @click.option("--records-only", is_flag=True, help="Check the records against themselves; replay nothing.")
+@click.option(
+    "--template", "templates", multiple=True, metavar="FILE", help="A prompt template of the run, to render; repeats."
+)
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
 @options.workers
+@options.ray
 @options.quiet
 @options.as_json
 def audit(
     run: Path,
     data: str | None,
     records_only: bool,
+    templates: tuple[str, ...],
     trust_games: bool,
     pairs: tuple[str, ...],
     workers: int | None,
+    ray: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -46,9 +52,8 @@ def audit(
     from handoff.report import terminal
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
-    count = options.default_workers() if workers is None else workers
     shown = progress.for_console(Console(stderr=True), quiet)
-    result = audited.audit(run, overrides, count, shown, replay=not records_only)
+    result = audited.audit(run, overrides, workers, shown, replay=not records_only, ray=ray, templates=templates)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:

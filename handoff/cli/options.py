@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import click
@@ -28,10 +27,9 @@ def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
 
 def default_workers() -> int:
     """One environment worker per usable core."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:
-        return max(1, os.cpu_count() or 1)
+    from handoff.workers import usable_cores
+
+    return usable_cores()
 
 
 workers = click.option(
@@ -39,6 +37,9 @@ workers = click.option(
     type=click.IntRange(0),
     default=None,
     help="Environment processes; 0 for none but this one.  [default: one per core]",
+)
+ray = click.option(
+    "--ray", metavar="ADDRESS", help="Environments on the Ray cluster there (auto: the one that is found), not here."
 )
 env_option = click.option(
     "--env-option", "pairs", multiple=True, metavar="NAME=VALUE", help="Option for the environment; repeats."

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from handoff.cli import options
+from handoff.cli.model_options import model_options
+from handoff.errors import UsageError
 
 
 @click.command(
@@ -16,6 +19,10 @@ Examples:
   handoff rollout sokoban -p base=noisy:0.6 -n 32
   handoff rollout alfworld -p sft=noisy:0.4 -p rl=noisy:0.2 --tasks 30 -n 16
   handoff tax runs/sokoban-0123456789#base runs/sokoban-0123456789#post
+  handoff rollout sokoban -p base=tempered:0.2:3 -n 32 --ptgs --pilot 16 --tau 2
+
+With --ptgs the first --pilot rollouts of a task are sampled at the policy's own temperature, and the rest at one that
+follows from them: hotter where the pilots failed, cooler where they succeeded.  Only the rest is scored.
 
 Typing the same command again resumes the run, or shows its result if it is complete.
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed (resume by typing it again)."""
@@ -23,6 +30,10 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed
 @click.argument("environment")
 @click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="A policy to roll out; repeats.")
 @click.option("-n", "--rollouts", default=128, show_default=True, type=int, help="Rollouts of each task and policy.")
+@click.option("--ptgs", is_flag=True, help="Set each task's temperature by pilot rollouts, which are not scored.")
+@click.option("--pilot", type=int, metavar="M", help="Pilots among the -n rollouts.  [default: half of them]")
+@click.option("--tau", type=float, help="PTGS: temperatures lie within T/TAU and T*TAU.  [default: 1.5]")
+@click.option("--ptgs-target", type=float, metavar="P", help="PTGS: success rate that keeps T.  [default: 0.5]")
 @click.option("--data", metavar="PATH", help="Where the environment's tasks lie.  [default: the environment's own]")
 @click.option("--split", help="Which tasks to take.  [default: the environment's first split]")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Task type to take; repeats.  [default: all]")
@@ -33,14 +44,20 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
+@model_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
 @options.workers
+@options.ray
 @options.quiet
 @options.as_json
 def rollout(
     environment: str,
     bindings: tuple[str, ...],
     rollouts: int,
+    ptgs: bool,
+    pilot: int | None,
+    tau: float | None,
+    ptgs_target: float | None,
     data: str | None,
     split: str | None,
     types: tuple[str, ...],
@@ -53,17 +70,24 @@ def rollout(
     pairs: tuple[str, ...],
     out: Path | None,
     workers: int | None,
+    ray: str | None,
     quiet: bool,
     as_json: bool,
+    model: dict[str, Any],
 ) -> None:
     """Roll policies out on ENVIRONMENT, many times a task, and count successes per task."""
     from rich.console import Console
 
+    from handoff import config as files
     from handoff import environment as registry
     from handoff import policies, progress, rollout_study
     from handoff.protocols import rollouts as protocol
+    from handoff.ptgs import EstimateThenSample
     from handoff.report import rollouts as shown
 
+    given = {name: value for name, value in (("tau", tau), ("target", ptgs_target)) if value is not None}
+    if not ptgs and (given or pilot is not None):
+        raise UsageError("--pilot, --tau and --ptgs-target set up PTGS: add --ptgs")
     specs = policies.bind(bindings)
     config = protocol.Config(
         split=split or registry.load(environment).splits[0],
@@ -74,14 +98,15 @@ def rollout(
         budget=budget,
         run_seed=seed,
         selection_seed=selection_seed,
+        ptgs=EstimateThenSample(rollouts // 2 if pilot is None else pilot, **given) if ptgs else None,
     )
     chosen = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
-    prepared = protocol.prepare(environment, chosen, config, specs)
+    models = files.model_options(list(specs), files.EMPTY, model)
+    prepared = protocol.prepare(environment, chosen, config, specs, models)
     folder = out or prepared.default_folder
     console = Console(stderr=True, quiet=quiet)
     console.print(f"{len(prepared.plan)} rollouts of {len(prepared.tasks)} tasks into {folder}", highlight=False)
-    count = options.default_workers() if workers is None else workers
-    for remark in prepared.run(folder, count, progress.for_console(console, quiet)):
+    for remark in prepared.run(folder, workers, progress.for_console(console, quiet), ray=ray):
         console.print(remark, style="yellow", markup=False, highlight=False)
     result = rollout_study.load(folder)
     if as_json:
