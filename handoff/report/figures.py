@@ -1,21 +1,16 @@
-"""Figures as inline SVG, drawn from :func:`handoff.report.numbers.document`.
+"""Figures of a study's page, drawn from :func:`handoff.report.numbers.document` on :mod:`handoff.report.canvas`.
 
-Colour never stands alone: a checkpoint has a colour, a marker and a line style, all by its place in the run's order.
-Colours are classes (``c0`` to ``c5``; ``e`` is that of text) which the page's style sheet sets for light and for dark.
-Every figure is 400 units wide, so that on a narrow screen its letters keep their size.
+A checkpoint's style is its place in the run's order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from xml.sax.saxutils import escape, quoteattr
 
-import attrs
-
+from handoff.report.canvas import STYLES, WIDTH, Canvas, Figure, Row, ends_of, forest, plain, round_ticks
 from handoff.report.wording import (
-    MINUS,
     Json,
     arrow,
     counted,
@@ -27,93 +22,6 @@ from handoff.report.wording import (
     rate_with_interval,
     split,
 )
-
-WIDTH = 400
-STYLES = 6
-#: Width of a letter of the figures' text (12 units high), on average, in a wide font; bold letters are wider.
-LETTER = 6.7
-BOLD = 1.15
-
-
-@attrs.frozen
-class Figure:
-    """``name`` (also the element's id), ``caption``, and the SVG element as text."""
-
-    name: str
-    caption: str
-    svg: str
-
-
-class Canvas:
-    """SVG elements, added one by one.  Everything that is text is escaped here."""
-
-    def __init__(self, height: float) -> None:
-        self.height = height
-        self._parts: list[str] = []
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        self._parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
-
-    def path(self, places: Sequence[tuple[float, float]], kind: str, close: bool = False) -> None:
-        steps = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        self._parts.append(f'<path class="{kind}" d="M{steps}{"Z" if close else ""}"/>')
-
-    def box(self, x: float, y: float, width: float, height: float, kind: str, title: str = "") -> None:
-        told = f"<title>{escape(title)}</title>" if title else ""
-        size = f'width="{max(width, 0):.1f}" height="{height:.1f}"'
-        self._parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" {size}>{told}</rect>')
-
-    def text(self, x: float, y: float, words: str, kind: str = "t", anchor: str = "start", room: float = 0) -> None:
-        """``room`` is the most width that the words may take: longer ones are cut, with the whole as their title."""
-        shown, whole = words, ""
-        letter = LETTER * BOLD if "head" in kind else LETTER
-        if room and len(words) * letter > room:
-            shown, whole = words[: max(1, int(room / letter) - 1)] + "…", f"<title>{escape(words)}</title>"
-        self._parts.append(
-            f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(shown)}{whole}</text>'
-        )
-
-    def marker(self, x: float, y: float, style: int, title: str, size: float = 4.5, colour: str = "") -> None:
-        """Circle, square, triangle, diamond, triangle upside down, slanted bar: by style, as is the colour."""
-        shape = style % STYLES
-        told = f"<title>{escape(title)}</title>"
-        kind = f'class="m {colour or f"c{shape}"}"'
-        if shape == 0:
-            self._parts.append(f'<circle {kind} cx="{x:.1f}" cy="{y:.1f}" r="{size}">{told}</circle>')
-            return
-        s = size
-        corners = {
-            1: [(-s, -s), (s, -s), (s, s), (-s, s)],
-            2: [(0, -1.2 * s), (1.2 * s, s), (-1.2 * s, s)],
-            3: [(0, -1.4 * s), (1.4 * s, 0), (0, 1.4 * s), (-1.4 * s, 0)],
-            4: [(0, 1.2 * s), (1.2 * s, -s), (-1.2 * s, -s)],
-            5: [(-s, -s / 3), (-s / 3, -s), (s, s / 3), (s / 3, s)],
-        }[shape]
-        places = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)
-        self._parts.append(f'<polygon {kind} points="{places}">{told}</polygon>')
-
-    def legend(self, y: float, names: Sequence[tuple[str, int]], lines: bool = False) -> float:
-        """Marker (and line) beside each name, wrapped; returns the height that it took."""
-        x, top = 8.0, y
-        for name, style in names:
-            room = min(len(name) * LETTER, 150)
-            width = 26 + room + 14
-            if x > 8 and x + width > WIDTH:
-                x, y = 8.0, y + 18
-            if lines:
-                self.line(x, y - 4, x + 20, y - 4, f"l c{style % STYLES} d{style % STYLES}")
-            self.marker(x + 10, y - 4, style, name)
-            self.text(x + 26, y, name, room=152)
-            x += width
-        return y - top + 18
-
-    def figure(self, name: str, caption: str, title: str) -> Figure:
-        body = "".join(self._parts)
-        svg = (
-            f'<svg id="{name}" viewBox="0 0 {WIDTH} {self.height:.0f}" role="img" aria-label={quoteattr(title)}>'
-            f"{body}</svg>"
-        )
-        return Figure(name, caption, svg)
 
 
 def figures(numbers: Json) -> dict[str, list[Figure]]:
@@ -138,91 +46,6 @@ def _styles(numbers: Json) -> dict[str, int]:
     return {name: k for k, name in enumerate(dict.fromkeys((*run["reachers"], *run["solvers"])))}
 
 
-def _ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers from ``low`` to ``high``."""
-    span = high - low
-    step = 10 ** math.floor(math.log10(span / most))
-    for factor in (1, 2, 2.5, 5, 10):
-        if span / (step * factor) <= most:
-            step *= factor
-            break
-    first = math.ceil(low / step - 1e-9)
-    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def _number(value: float) -> str:
-    return f"{value:g}".replace("-", MINUS)
-
-
-def _ends(value: Json) -> tuple[float, float] | None:
-    return None if value["low"] is None or value["high"] is None else (100 * value["low"], 100 * value["high"])
-
-
-# Points with intervals, one row each.
-
-
-@attrs.frozen
-class _Row:
-    name: str
-    value: Json
-    style: int
-    colour: str = ""
-
-
-Groups = Sequence[tuple[str, Sequence[_Row]]]
-
-
-def _forest(groups: Groups, shown: Callable[[Json], str], domain: tuple[float, float] | None = None) -> Canvas:
-    """Rows of points with intervals (percent), in headed groups.  ``domain`` is read from the values by default."""
-    lines = sum(len(rows) for _, rows in groups)
-    heads = sum(bool(head) for head, _ in groups)
-    canvas = Canvas(24 * lines + 22 * heads + 34)
-    if domain is None:
-        ends = [0.0]
-        for _, rows in groups:
-            for row in rows:
-                ends += [] if row.value["point"] is None else [100 * row.value["point"]]
-                ends += _ends(row.value) or ()
-        low, high = min(ends), max(ends)
-        margin = 0.04 * (high - low)
-        domain = (low - margin if low < 0 else 0.0, high + margin if high > 0 or low == 0 else 0.0)
-        if domain[0] == domain[1]:
-            domain = (0.0, 1.0)
-    names = [row.name for _, rows in groups for row in rows]
-    left = min(112.0, max(len(name) for name in names) * LETTER + 14)
-    right = WIDTH - 118.0
-
-    def x(value: float) -> float:
-        return left + (value - domain[0]) / (domain[1] - domain[0]) * (right - left)
-
-    bottom = canvas.height - 24
-    for tick in _ticks(*domain, most=4):
-        canvas.line(x(tick), 4, x(tick), bottom, "zero" if tick == 0 and domain[0] < 0 else "grid")
-        canvas.text(x(tick), canvas.height - 8, _number(tick), "t soft", "middle")
-    y = 4.0
-    for head, rows in groups:
-        if head:
-            y += 22
-            canvas.text(0, y - 6, head, "t head", room=WIDTH)
-        for row in rows:
-            y += 24
-            middle = y - 12
-            canvas.text(0, middle + 4, row.name, room=left - 8)
-            ends_of = _ends(row.value)
-            if ends_of is not None:
-                canvas.line(
-                    x(ends_of[0]), middle, x(ends_of[1]), middle, f"bar {row.colour or f'c{row.style % STYLES}'}"
-                )
-            told = shown(row.value)
-            if row.value["point"] is not None:
-                about = f"{head}, {row.name}: {told}" if head else f"{row.name}: {told}"
-                of = counted(row.value)
-                about = f"{about} ({of})" if of else about
-                canvas.marker(x(100 * row.value["point"]), middle, row.style, about, colour=row.colour)
-            canvas.text(WIDTH, middle + 4, told, "t num", "end")
-    return canvas
-
-
 def _gap_text(value: Json) -> str:
     return f"{points(value['point'])} {interval(value)}".strip()
 
@@ -232,21 +55,21 @@ def effects(tables: Json) -> Figure | None:
     lead = headline(tables)
     rows = []
     if lead["reach"]:
-        rows.append(_Row("Reach gap", lead["reach"]["value"], 0, "e"))
+        rows.append(Row("Reach gap", lead["reach"]["value"], 0, "e"))
     if lead["solve"]:
-        rows.append(_Row("Solve gap", lead["solve"]["value"], 1, "e"))
+        rows.append(Row("Solve gap", lead["solve"]["value"], 1, "e"))
     if lead["interaction"]:
         found = lead["interaction"]
         rows += [
-            _Row("interaction", found["interaction"], 3),
-            _Row("arrival term", found["arrival_term"], 3),
-            _Row("state term", found["state_term"], 3),
-            _Row("survivor-only", found["survivor_only"], 4, "e"),
+            Row("interaction", found["interaction"], 3),
+            Row("arrival term", found["arrival_term"], 3),
+            Row("state term", found["state_term"], 3),
+            Row("survivor-only", found["survivor_only"], 4, "e"),
         ]
     if not rows:
         return None
     caption = "The gaps and the interaction with its two terms, in points with intervals."
-    return _forest([("", rows)], _gap_text).figure("fig-effects", caption, "Gaps and interaction with intervals")
+    return forest([("", rows)], _gap_text).figure("fig-effects", caption, "Gaps and interaction with intervals")
 
 
 def reach_and_solve(tables: Json, run: Json, styles: dict[str, int]) -> Figure:
@@ -254,18 +77,18 @@ def reach_and_solve(tables: Json, run: Json, styles: dict[str, int]) -> Figure:
     groups = [
         (
             "Reach, of all trajectories",
-            [_Row(r["reacher"], r["reach"], styles[r["reacher"]]) for r in tables["reach"]["rows"]],
+            [Row(r["reacher"], r["reach"], styles[r["reacher"]]) for r in tables["reach"]["rows"]],
         )
     ]
     for reacher in run["reachers"]:
         cells = [cell for cell in tables["solve"]["cells"] if cell["reacher"] == reacher]
-        rows = [_Row(cell["solver"], cell["value"], styles[cell["solver"]]) for cell in cells]
+        rows = [Row(cell["solver"], cell["value"], styles[cell["solver"]]) for cell in cells]
         groups.append((f"Solve, states that {reacher} reached", rows))
     if len(run["reachers"]) > 1:
-        pooled = [_Row(row["solver"], row["value"], styles[row["solver"]]) for row in tables["solve"]["pooled"]]
+        pooled = [Row(row["solver"], row["value"], styles[row["solver"]]) for row in tables["solve"]["pooled"]]
         groups.append(("Solve, all reached states", pooled))
     caption = "Reach and Solve in percent: point, interval, and marker of the checkpoint that acts."
-    return _forest(groups, rate_with_interval, (0, 100)).figure("fig-reach-solve", caption, "Reach and Solve")
+    return forest(groups, rate_with_interval, (0, 100)).figure("fig-reach-solve", caption, "Reach and Solve")
 
 
 def stages(table: Json, styles: dict[str, int]) -> Figure:
@@ -276,10 +99,10 @@ def stages(table: Json, styles: dict[str, int]) -> Figure:
         ("completion", "Completes (the product)"),
     )
     groups = [
-        (head, [_Row(row["solver"], row[key], styles[row["solver"]]) for row in table["rows"]]) for key, head in heads
+        (head, [Row(row["solver"], row[key], styles[row["solver"]]) for row in table["rows"]]) for key, head in heads
     ]
     caption = "Solve as two stages: choosing a bridge action, and finishing from it, in percent of reached states."
-    return _forest(groups, rate_with_interval, (0, 100)).figure("fig-stages", caption, "Bridge and finish")
+    return forest(groups, rate_with_interval, (0, 100)).figure("fig-stages", caption, "Bridge and finish")
 
 
 def budgets(table: Json, run: Json, styles: dict[str, int]) -> Figure | None:
@@ -289,10 +112,10 @@ def budgets(table: Json, run: Json, styles: dict[str, int]) -> Figure | None:
     groups = []
     for at in table["steps"]:
         levels = [level for level in table["levels"] if level["steps"] == at]
-        rows = [_Row(level["reacher"], level["value"], styles[level["reacher"]]) for level in levels]
+        rows = [Row(level["reacher"], level["value"], styles[level["reacher"]]) for level in levels]
         groups.append((f"Within {at} action{'' if at == 1 else 's'}", rows))
     caption = "Arrival at the frontier within each reacher budget, in percent of trajectories."
-    return _forest(groups, rate_with_interval, (0, 100)).figure("fig-budgets", caption, "Arrival by budget")
+    return forest(groups, rate_with_interval, (0, 100)).figure("fig-budgets", caption, "Arrival by budget")
 
 
 def by_type(table: Json) -> Figure | None:
@@ -302,13 +125,13 @@ def by_type(table: Json) -> Figure | None:
     for row in table["rows"]:
         rows = []
         if row["reach_gaps"]:
-            rows.append(_Row("Reach gap", row["reach_gaps"][0]["value"], 0, "e"))
+            rows.append(Row("Reach gap", row["reach_gaps"][0]["value"], 0, "e"))
         if row["completion_gaps"]:
-            rows.append(_Row("Solve gap", row["completion_gaps"][0]["value"], 1, "e"))
+            rows.append(Row("Solve gap", row["completion_gaps"][0]["value"], 1, "e"))
         if row["interactions"]:
-            rows.append(_Row("interaction", row["interactions"][0]["value"], 3))
+            rows.append(Row("interaction", row["interactions"][0]["value"], 3))
         if row["type"] in predicted:
-            rows.append(_Row("predicted", predicted[row["type"]]["predicted"], 3, "hollow c3"))
+            rows.append(Row("predicted", predicted[row["type"]]["predicted"], 3, "hollow c3"))
         if rows:
             groups.append((f"{row['type']} ({row['tasks']} task{'' if row['tasks'] == 1 else 's'})", rows))
     if not groups:
@@ -316,7 +139,7 @@ def by_type(table: Json) -> Figure | None:
     caption = (
         "By task type, in points: the two gaps, the observed interaction, and the predicted one where there is one."
     )
-    return _forest(groups, _gap_text).figure("fig-types", caption, "Gaps and interaction by task type")
+    return forest(groups, _gap_text).figure("fig-types", caption, "Gaps and interaction by task type")
 
 
 # Curves and crossings.
@@ -338,8 +161,8 @@ def arrival(curves: Sequence[Json], run: Json, styles: dict[str, int]) -> Figure
     for tick in (0, 25, 50, 75, 100):
         canvas.line(left, y(tick / 100), right, y(tick / 100), "grid")
         canvas.text(left - 6, y(tick / 100) + 4, str(tick), "t soft", "end")
-    for step in _ticks(0, last, 7):
-        canvas.text(x(step), bottom + 16, _number(step), "t soft", "middle")
+    for step in round_ticks(0, last, 7):
+        canvas.text(x(step), bottom + 16, plain(step), "t soft", "middle")
     canvas.text((left + right) / 2, canvas.height - 3, "reacher actions", "t soft", "middle")
     for curve in curves:
         banded = [point for point in curve["points"] if point["low"] is not None]
@@ -382,9 +205,9 @@ def interaction(table: Json, run: Json, styles: dict[str, int]) -> Figure:
     def y(share: float) -> float:
         return bottom - share / roof * (bottom - top)
 
-    for tick in _ticks(0, 100 * roof, 5):
+    for tick in round_ticks(0, 100 * roof, 5):
         canvas.line(left, y(tick / 100), right, y(tick / 100), "grid")
-        canvas.text(left - 6, y(tick / 100) + 4, _number(tick), "t soft", "end")
+        canvas.text(left - 6, y(tick / 100) + 4, plain(tick), "t soft", "end")
     for k, reacher in enumerate(reachers):
         canvas.text(left + (k + 0.5) * column, bottom + 16, f"reacher {reacher}", "t", "middle", room=column - 8)
     for n, solver in enumerate(solvers):
@@ -463,7 +286,7 @@ def prediction(table: Json) -> Figure | None:
     ends = [0.0]
     for row in every:
         for name in ("predicted", "observed"):
-            ends += [100 * row[name]["point"], *(_ends(row[name]) or ())]
+            ends += [100 * row[name]["point"], *(ends_of(row[name]) or ())]
     low, high = min(ends), max(ends)
     low, high = low - 0.05 * (high - low or 1), high + 0.05 * (high - low or 1)
     left, right, top, bottom = 44.0, WIDTH - 12.0, 10.0, 280.0
@@ -474,18 +297,18 @@ def prediction(table: Json) -> Figure | None:
     def y(value: float) -> float:
         return bottom - (value - low) / (high - low) * (bottom - top)
 
-    for tick in _ticks(low, high, 5):
+    for tick in round_ticks(low, high, 5):
         canvas.line(left, y(tick), right, y(tick), "grid")
         canvas.line(x(tick), top, x(tick), bottom, "grid")
-        canvas.text(left - 6, y(tick) + 4, _number(tick), "t soft", "end")
-        canvas.text(x(tick), bottom + 16, _number(tick), "t soft", "middle")
+        canvas.text(left - 6, y(tick) + 4, plain(tick), "t soft", "end")
+        canvas.text(x(tick), bottom + 16, plain(tick), "t soft", "middle")
     canvas.line(x(low), y(low), x(high), y(high), "link")
     canvas.text(left + 4, top + 10, "observed, points", "t soft")
     canvas.text(right, bottom + 32, "predicted, points", "t soft", "end")
     for row in every:
         style = 3 if row is whole else 1
         px, py = x(100 * row["predicted"]["point"]), y(100 * row["observed"]["point"])
-        across, along = _ends(row["predicted"]), _ends(row["observed"])
+        across, along = ends_of(row["predicted"]), ends_of(row["observed"])
         if across:
             canvas.line(x(across[0]), py, x(across[1]), py, f"thin c{style}")
         if along:
