@@ -133,6 +133,10 @@ def load(path: Path) -> StudyFile:
     return StudyFile(path.name, text, form.get("environment"), reachers, solvers, study, options, bindings, models, own)
 
 
+def _as_tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
+    return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
 @attrs.frozen
 class _Reader:
     file: Path
@@ -143,8 +147,7 @@ class _Reader:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
                 raise DataError(f"{self.file}: {prefix}{key} is not known ({hint})")
-            kinds = known[key] if isinstance(known[key], tuple) else (known[key],)
-            assert isinstance(kinds, tuple)
+            kinds = _as_tuple(known[key])
             if type(value) not in kinds:
                 names = " or ".join(kind.__name__ for kind in kinds)
                 raise DataError(f"{self.file}: {prefix}{key} must be {names}, not {value!r:.60}")

@@ -87,7 +87,7 @@ def check_prompts(audit: Audit, study: Study, given: Sequence[str] = ()) -> None
 
 def _require_equal(check: Check, cell: str, decisions: Sequence[Decision]) -> None:
     """That the solvers' first prompts are equal, by everything that was recorded of them."""
-    claims = {
+    claims: dict[str, set[Any]] = {
         "different rendered prompts": {d.generation.rendered for d in decisions if d.generation is not None},
         "different prompt token ids": {d.prompt_digest for d in decisions if d.prompt_digest is not None},
         "different numbers of prompt tokens": {d.prompt_tokens for d in decisions if d.prompt_tokens is not None},

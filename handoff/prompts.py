@@ -200,7 +200,7 @@ class Template:
 
     def _block(self, name: str, variables: Mapping[str, Any]) -> str:
         compiled = self._compiled
-        return self._guard(lambda: "".join(compiled.blocks[name](compiled.new_context(dict(variables)))))
+        return str(self._guard(lambda: "".join(compiled.blocks[name](compiled.new_context(dict(variables))))))
 
     def _guard(self, act: Any) -> Any:
         import jinja2

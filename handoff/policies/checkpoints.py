@@ -92,7 +92,7 @@ def _digests(folder: Path, argument: str) -> dict[str, str]:
         others = [name for name in files if name.endswith((".bin", ".pt", ".pth"))]
         reason = f"its weights are pickles ({others[0]}, ...), which are not loaded" if others else "it has no weights"
         raise DataError(f"checkpoint {argument}: {reason}; save it as safetensors (see docs/models.md)")
-    groups = {
+    groups: dict[str, list[str]] = {
         "weights": weights,
         "config": [name for name in ("config.json", "generation_config.json") if name in files],
         "tokenizer": [
