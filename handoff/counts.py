@@ -26,7 +26,8 @@ COLUMNS = ("task", "n", "c")
 class Counts:
     """``c_T[i]`` successes out of ``n_T[i]`` rollouts of task ``tasks[i]``, of one policy called ``name``.
 
-    ``remark`` says what the rollouts are, where that is not plain.
+    ``remark`` says what the rollouts are, where that is not plain; ``names`` how people call the tasks, where that is
+    not what identifies them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Counts:
     n_T: IntArray
     c_T: IntArray
     remark: str = ""
+    names: Mapping[str, str] = attrs.Factory(dict)
 
     def __attrs_post_init__(self) -> None:
         if not len(self.tasks) == len(self.n_T) == len(self.c_T):
@@ -62,7 +64,7 @@ class Counts:
         """The same counts with the tasks in another order."""
         place = {task: i for i, task in enumerate(self.tasks)}
         order = [place[task] for task in tasks]
-        return Counts(self.name, tuple(tasks), self.n_T[order], self.c_T[order], self.remark)
+        return attrs.evolve(self, tasks=tuple(tasks), n_T=self.n_T[order], c_T=self.c_T[order])
 
 
 def matched(base: Counts, post: Counts) -> tuple[Counts, Counts]:

@@ -89,7 +89,8 @@ class RolloutStudy:
         for task in self.tasks:
             won = [self.rollouts[task.id, policy, index].won for index in indices]
             rows.append((task.id, len(won), sum(won)))
-        return attrs.evolve(Counts.of(policy, rows), remark=remark)
+        names = {task.id: task.name for task in self.tasks}
+        return attrs.evolve(Counts.of(policy, rows), remark=remark, names=names)
 
     def temperatures(self, policy: str) -> dict[str, float]:
         """T_x of the scored rollouts of a complete PTGS run, by task."""

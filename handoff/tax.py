@@ -116,11 +116,15 @@ class Estimate:
 
 @attrs.frozen
 class Policy:
-    """One policy's side of a comparison; curves are pass@1 ... pass@K and pass^1 ... pass^K."""
+    """One policy's side of a comparison; curves are pass@1 ... pass@K and pass^1 ... pass^K, bands their pointwise
+    intervals (low, high).  ``remark`` is that of its counts."""
 
     name: str
+    remark: str
     pass_at_k: tuple[float, ...]
+    pass_at_k_band: tuple[tuple[float, float], ...]
     pass_hat_k: tuple[float, ...]
+    pass_hat_k_band: tuple[tuple[float, float], ...]
     scalability: Estimate
     calibrated: Estimate
     coverage: Estimate
@@ -132,9 +136,10 @@ class Policy:
 
 @attrs.frozen
 class Contribution:
-    """One task's part of Tax_S, with both policies' counts."""
+    """One task's part of Tax_S, with both policies' counts (c, n).  ``name`` is how people call the task."""
 
     task: str
+    name: str
     contribution: float
     base: tuple[int, int]
     post: tuple[int, int]
@@ -229,7 +234,7 @@ def compare(
     }
     crossed = crossover(ours.curve_K, theirs.curve_K)
     overtaken_B = (ours.curve_BK > theirs.curve_BK + SAME).any(axis=1)
-    highest, lowest = _extremes(base, post, budget, extremes)
+    listed = ranked(base, post, budget)
     return Comparison(
         tasks=len(base.tasks),
         budget=budget,
@@ -258,8 +263,8 @@ def compare(
         crossover=crossed,
         crossover_reason=None if crossed else f"the base's pass@k is greater at no k up to {budget}",
         crossed_share=float(overtaken_B.mean()),
-        highest=highest,
-        lowest=lowest,
+        highest=listed[:extremes],
+        lowest=listed[::-1][:extremes],
     )
 
 
@@ -270,6 +275,7 @@ class _Side:
     counts: Counts
     raw_TK: FloatArray
     hat_K: FloatArray
+    hat_BK: FloatArray
     curve_K: FloatArray
     curve_BK: FloatArray
     raw_K: FloatArray
@@ -280,11 +286,13 @@ class _Side:
     @classmethod
     def of(cls, counts: Counts, budget: int, taken_BT: FloatArray) -> _Side:
         curve_TK = pass_at_k_curves(counts.n_T, counts.c_T, budget)
+        hat_TK = pass_hat_k_curves(counts.n_T, counts.c_T, budget)
         curve_K, curve_BK = curve_TK.mean(axis=0), taken_BT @ curve_TK
         return cls(
             counts,
             scalability(curve_TK),
-            pass_hat_k_curves(counts.n_T, counts.c_T, budget).mean(axis=0),
+            hat_TK.mean(axis=0),
+            taken_BT @ hat_TK,
             curve_K,
             curve_BK,
             scalability(curve_K),
@@ -297,8 +305,11 @@ class _Side:
         counts = self.counts
         return Policy(
             name=counts.name,
+            remark=counts.remark,
             pass_at_k=tuple(self.curve_K.tolist()),
+            pass_at_k_band=estimate.band(self.curve_BK),
             pass_hat_k=tuple(self.hat_K.tolist()),
+            pass_hat_k_band=estimate.band(self.hat_BK),
             scalability=estimate(self.raw_K[-1], self.raw_BK[:, -1]),
             calibrated=estimate(self.cal_K[-1], self.cal_BK[:, -1]),
             coverage=estimate(self.curve_K[-1], self.curve_BK[:, -1]),
@@ -316,16 +327,24 @@ class _Estimator:
     def __call__(self, point: float, draws_B: FloatArray) -> Estimate:
         return self.each(np.array([point]), draws_B[:, None])[0]
 
+    @property
+    def tails(self) -> tuple[float, float]:
+        return (1 - self.level) / 2, (1 + self.level) / 2
+
+    def band(self, draws_BK: FloatArray) -> tuple[tuple[float, float], ...]:
+        """The interval of each column."""
+        low_K, high_K = np.quantile(draws_BK, self.tails, axis=0).tolist()
+        return tuple(zip(low_K, high_K, strict=True))
+
     def each(self, point_K: FloatArray, draws_BK: FloatArray) -> tuple[Estimate, ...]:
         """One estimate a column.  NaN marks what is undefined."""
         excluded_K = np.isnan(draws_BK).sum(axis=0)
-        tails = [(1 - self.level) / 2, (1 + self.level) / 2]
         clean = excluded_K == 0
         ends_2K = np.full((2, len(point_K)), np.nan)
         if clean.any():
-            ends_2K[:, clean] = np.quantile(draws_BK[:, clean], tails, axis=0)
+            ends_2K[:, clean] = np.quantile(draws_BK[:, clean], self.tails, axis=0)
         for k in np.flatnonzero(~clean & (excluded_K < len(draws_BK))):
-            ends_2K[:, k] = np.quantile(draws_BK[~np.isnan(draws_BK[:, k]), k], tails)
+            ends_2K[:, k] = np.quantile(draws_BK[~np.isnan(draws_BK[:, k]), k], self.tails)
         return tuple(
             # Of several columns the first is the budget of one rollout.
             self._one(
@@ -348,24 +367,24 @@ class _Estimator:
         return Estimate(point, low, high, excluded=excluded, degenerate=high - low < SAME)
 
 
-def _extremes(
-    base: Counts, post: Counts, budget: int, count: int
-) -> tuple[tuple[Contribution, ...], tuple[Contribution, ...]]:
+def ranked(base: Counts, post: Counts, budget: int) -> tuple[Contribution, ...]:
+    """Every task's part of Tax_S(``budget``), the highest first; empty where Tax_S is undefined."""
+    base, post = matched(base, post)
     try:
         parts_T = contributions(base, post, budget)
     except UsageError:
-        return (), ()  # Tax_S is undefined, and says why
+        return ()  # Tax_S is undefined, and says why
     order = np.lexsort((np.arange(len(parts_T)), -parts_T))
-    listed = [
+    return tuple(
         Contribution(
             base.tasks[i],
+            base.names.get(base.tasks[i], base.tasks[i]),
             float(parts_T[i]),
             (int(base.c_T[i]), int(base.n_T[i])),
             (int(post.c_T[i]), int(post.n_T[i])),
         )
         for i in order
-    ]
-    return tuple(listed[:count]), tuple(reversed(listed[-count:]))
+    )
 
 
 # Many pairs ----------------------------------------------------------------------------------------------------------

@@ -126,5 +126,5 @@ def _show_tasks(console: Console, which: str, tasks: tuple[Contribution, ...]) -
         return
     grid = _grid(f"{which} part of Tax_S", "part", "base c/n", "post c/n")
     for task in tasks:
-        _row(grid, task.task, _number(task.contribution), "/".join(map(str, task.base)), "/".join(map(str, task.post)))
+        _row(grid, task.name, _number(task.contribution), "/".join(map(str, task.base)), "/".join(map(str, task.post)))
     console.print(grid)
