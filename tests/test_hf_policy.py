@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from handoff import study
@@ -114,6 +115,17 @@ def test_greedy_replies_are_those_of_transformers_own_generate(checkpoints: Path
         assert decision.generation is not None
         assert decision.generation.digest == digest(found)
         assert decision.text == tokenizer.decode(found, skip_special_tokens=True)
+
+
+def test_a_request_can_name_its_own_temperature(checkpoints: Path) -> None:
+    policy = make(f"hf:{checkpoints / 'sft'}", FEW)
+    own = [None, 1.5, 0.0, 1.5]
+    asked = [attrs.evolve(request, temperature=t) for request, t in zip(requests(4), own, strict=True)]
+    found = policy.decide(asked)
+    assert found[0] == policy.decide(requests(1))[0]
+    for temperature, places in ((1.5, (1, 3)), (0.0, (2,))):
+        there = make(f"hf:{checkpoints / 'sft'}", attrs.evolve(FEW, temperature=temperature)).decide(requests(4))
+        assert [found[place].text for place in places] == [there[place].text for place in places]
 
 
 def test_commands_are_scored_exactly(checkpoints: Path) -> None:
@@ -224,7 +236,7 @@ def test_an_unpinned_hub_revision_is_resolved_to_its_commit(
 def crossing(checkpoints: Path, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     arguments = [
         *("run", "frozenlake", "-p", f"sft=hf:{checkpoints / 'sft'}", "-p", f"rl=hf:{checkpoints / 'rl'}"),
-        *("--cross", "sft,rl", "--tasks", "3", "--slots", "2", "--budget", "8", "--dtype", "float32"),
+        *("--cross", "sft,rl", "--tasks", "4", "--slots", "2", "--budget", "8", "--dtype", "float32"),
         *("--max-new-tokens", "8", "--rows", "8", "--history", "3", "--out", str(folder), "-q", *more),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}

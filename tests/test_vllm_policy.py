@@ -170,7 +170,7 @@ environment = "frozenlake"
 cross = ["sft", "rl"]
 
 [study]
-tasks = 3
+tasks = 4
 slots = 2
 budget = 8
 
