@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import attrs
 import click
 
 from handoff.cli import options
@@ -18,9 +16,11 @@ Examples:
   handoff tax base.csv post.csv
   handoff tax base.jsonl post.jsonl --budget 32 --json
   handoff tax base.csv post.csv --pair base-7b.csv post-7b.csv --pair base-1b.csv post-1b.csv
+  handoff tax runs/sokoban-0123456789#base runs/sokoban-0123456789#post --html
 
 A file has one row a task: task,n,c as CSV with a header, or objects with these keys as JSON lines: c successes out
-of n independent rollouts."""
+of n independent rollouts.  A rollouts run is RUN, or RUN#POLICY if it has several; of a PTGS run the scored rollouts
+count.  The page stands alone (no network) and has a twin in JSON of every number beside it: tax.html, tax.json."""
 )
 @click.argument("base", type=click.Path(path_type=Path))
 @click.argument("post", type=click.Path(path_type=Path))
@@ -40,6 +40,13 @@ of n independent rollouts."""
     metavar="BASE POST",
     help="Further pairs, for how well the tax at 8 rollouts foretells the tax at 32; repeats.",
 )
+@click.option(
+    "--html",
+    is_flag=False,
+    flag_value="",
+    metavar="[PATH]",
+    help="Write the page, and its numbers as JSON beside it.  [default: tax.html, in the run if both are of one]",
+)
 @options.as_json
 def tax(
     base: Path,
@@ -50,11 +57,13 @@ def tax(
     pilot: int | None,
     extremes: int,
     pairs: tuple[tuple[Path, Path], ...],
+    html: str | None,
     as_json: bool,
 ) -> None:
     """What post-training of BASE into POST took from the gain by repeated sampling, and where."""
     from handoff.counts import read_counts
     from handoff.report import tax as shown
+    from handoff.report import tax_numbers
     from handoff.routing import route
     from handoff.tax import compare, early_estimate
 
@@ -62,14 +71,28 @@ def tax(
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
     k = compared.budget
     routed = route(*counts, k, pilot or max(2, min(32, k // 4)), seed=seed)
-    early = None
-    if pairs:
-        early = early_estimate([counts, *((read_counts(one), read_counts(other)) for one, other in pairs)])
+    more = [(read_counts(one), read_counts(other)) for one, other in pairs]
+    early = early_estimate([counts, *more]) if more else None
+    document = tax_numbers.document(*counts, compared, routed, early, more)
+    if html is not None:
+        from handoff.report import tax_page
+
+        for path in tax_page.write(document, page_path(html, base, post), [base, post, *sum(pairs, ())]):
+            click.echo(f"wrote {path}", err=as_json)
+        if not as_json:
+            return
     if as_json:
-        told: dict[str, Any] = {"comparison": compared.to_json(), "routing": attrs.asdict(routed)}
-        told["early"] = None if early is None else attrs.asdict(early)
-        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
     from rich.console import Console
 
     shown.show(Console(), compared, routed, early)
+
+
+def page_path(given: str, base: Path, post: Path) -> Path:
+    """Where the page goes: where it was asked for, into the run that both policies are of, or here."""
+    if given:
+        return Path(given)
+    folders = {str(path).partition("#")[0] for path in (base, post)}
+    folder = Path(folders.pop())
+    return folder if not folders and folder.is_dir() else Path()
