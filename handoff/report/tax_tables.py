@@ -165,5 +165,9 @@ def routing(numbers: Json) -> Sheet:
         for row in found["routes"]
     )
     k = found["budget"]
-    columns = ("rule", "pass@1", f"pass@{k}", "to the base", "rollouts", f"at {k} in all")
-    return Sheet(f"Rules for who gets a task's {k} rollouts; pilots of {found['pilot']}", columns, rows)
+    columns = ("rule", "pass@1", f"pass@{k}", "to base", "cost", "equal cost")
+    title = (
+        f"Rules for who gets a task's {k} rollouts; pilots of {found['pilot']}, cost in rollouts a task, and the "
+        f"coverage that {k} rollouts in all would buy"
+    )
+    return Sheet(title, columns, rows)
