@@ -16,9 +16,9 @@ def check_temperatures(result: Audit, run: RolloutStudy, config: Config) -> None
     recorded pilots of its task (:mod:`handoff.ptgs`)."""
     if config.ptgs is None:
         check = result.check("temperatures", "every rollout is at its policy's own temperature")
-        for (task, policy, index), one in run.rollouts.items():
-            told = f"task {task[:12]}, policy {policy}, rollout {index}: a temperature of {one.temperature} was set"
-            check.require(one.temperature is None, told)
+        for (id, policy, index), rollout in run.rollouts.items():
+            told = f"task {id[:12]}, policy {policy}, rollout {index}: a temperature of {rollout.temperature} was set"
+            check.require(rollout.temperature is None, told)
         return
     ptgs, schedule = config.ptgs, SeedSchedule(config.run_seed)
     check = result.check("temperatures", "every temperature is the policy's own, or follows from the task's pilots")

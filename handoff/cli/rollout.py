@@ -85,7 +85,9 @@ def rollout(
     from handoff.ptgs import EstimateThenSample
     from handoff.report import rollouts as shown
 
-    given = {name: value for name, value in (("tau", tau), ("target", ptgs_target)) if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in (("tau", tau), ("target", ptgs_target)) if value is not None
+    }
     if not ptgs and (given or pilot is not None):
         raise UsageError("--pilot, --tau and --ptgs-target set up PTGS: add --ptgs")
     specs = policies.bind(bindings)

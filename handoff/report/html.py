@@ -46,6 +46,7 @@ def render(name: str, **values: Any) -> str:
     """The template ``name`` with ``values``.  Raises :class:`~handoff.errors.UsageError` if jinja2 is missing."""
     try:
         import jinja2
+        import markupsafe
     except ImportError:
         raise UsageError("the page needs jinja2: pip install 'checkpoint-handoff[report]'") from None
     environment = jinja2.Environment(
@@ -55,7 +56,7 @@ def render(name: str, **values: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    markup = jinja2.utils.markupsafe.Markup
+    markup = markupsafe.Markup
     environment.filters["svg"] = lambda figure: markup(figure.svg)
     environment.filters["breakable"] = lambda words: markup("_<wbr>").join(words.split("_"))
     environment.filters["data"] = lambda form: markup(inert(as_json(form).decode()))

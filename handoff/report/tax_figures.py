@@ -248,8 +248,8 @@ def contributions(numbers: Json) -> Figure | None:
     rows = numbers["contributions"]
     if not rows:
         return None
-    each = [row["contribution"] for row in rows]
-    low, high = min(0.0, *each, 0.0), max(0.0, *each, 0.0)
+    each: list[float] = [row["contribution"] for row in rows]
+    low, high = min(0.0, *each), max(0.0, *each)
     margin = 0.05 * ((high - low) or 1.0)
     low, high = low - margin, high + margin
     canvas = Canvas(230)
@@ -357,7 +357,7 @@ def _scatter(
 ) -> Canvas:
     """Named points (across, along) with their intervals; the names stand below, numbered.  With a ``diagonal`` both
     axes have one range."""
-    ranges = [_range([row[axis] for row in rows], scale) for axis in (1, 2)]
+    ranges = [_range([across for _, across, _ in rows], scale), _range([along for _, _, along in rows], scale)]
     if diagonal:
         ranges = [(min(low for low, _ in ranges), max(high for _, high in ranges))] * 2
     (first, last), (low, high) = ranges
