@@ -291,3 +291,26 @@ def test_where_the_policy_errs_with_confidence_heat_leaves_fewer_boards_without_
     # boards and seeds (benchmarks/ptgs.py) 41 were solved by PTGS only and 2 by the fixed temperature only.
     only_ptgs, only_fixed = len(solved_ptgs - solved_fixed), len(solved_fixed - solved_ptgs)
     assert stats.binomtest(only_ptgs, only_ptgs + only_fixed, alternative="greater").pvalue < 0.05
+
+
+def test_a_language_model_is_sampled_at_the_temperatures_that_its_pilots_set(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("transformers", reason="needs transformers")
+    import checkpoints
+
+    checkpoint = checkpoints.make(tmp_path / "checkpoint", 3, hidden=32)
+    arguments = ["rollout", "sokoban", "-p", f"x=hf:{checkpoint}", "-n", "4", "--ptgs", "--pilot", "2", "--tau", "3"]
+    arguments += ["--constrain", "--temperature", "2", "--dtype", "float32", "--device", "cpu", "--rows", "4"]
+    arguments += ["--tasks", "3", "--budget", "3", "--workers", "0", "-q", "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(group, arguments)
+    assert result.exit_code == 0, result.output
+    loaded = rollout_study.load(tmp_path / "run")
+    assert loaded.ptgs is not None
+    assert loaded.ptgs.references == {"x": 2.0}
+    found = set(loaded.temperatures("x").values())
+    assert len(found) == 3
+    assert all(2 / 3 <= temperature <= 6 for temperature in found)
+    assert audit(tmp_path / "run")[0] == 0
+    cold = CliRunner().invoke(group, [*arguments, "--temperature", "0"])
+    assert isinstance(cold.exception, UsageError)
+    assert "needs a temperature above 0 to be tempered, not 0" in str(cold.exception)
