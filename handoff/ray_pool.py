@@ -16,6 +16,7 @@ import io
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -36,6 +37,8 @@ from handoff.workers import Host, WorkerLost, Workers
 SETTLE = 15.0
 #: Seconds to wait for a worker when none stands: nodes may be on their way.
 PATIENCE = 300.0
+#: Seconds that the head node may be away.  After 60 Ray ends the whole process, with no word about what is owed.
+HEADLESS = 40.0
 #: How often Ray starts one actor anew.
 RESTARTS = 16
 
@@ -128,6 +131,7 @@ class RayWorkers(Workers):
         loop = asyncio.get_running_loop()
         if self._began is None:
             self._began = loop.time()
+            self._head = loop.create_task(self._watch_head(self._ray.get_runtime_context().gcs_address))
             for worker in range(self.count):
                 self._begin(worker)
         deadline = loop.time() + self._patience
@@ -150,6 +154,8 @@ class RayWorkers(Workers):
             )
 
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
+        if self._failure is not None:
+            raise self._failure
         standing = self._standing.get(worker)
         if standing is None:
             raise WorkerLost(f"{_NAME} was lost")
@@ -204,6 +210,19 @@ class RayWorkers(Workers):
         finally:
             del self._starts[worker]
 
+    async def _watch_head(self, address: str) -> None:
+        """End the work in time if the head node is gone for good."""
+        host, _, port = address.rpartition(":")
+        loop = asyncio.get_running_loop()
+        seen = loop.time()
+        while loop.time() < seen + HEADLESS:
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                _, writer = await asyncio.wait_for(asyncio.open_connection(host.strip("[]"), int(port)), 5)
+                seen = loop.time()
+                writer.close()
+            await asyncio.sleep(5)
+        self._failure = Interrupted(f"the head node of the Ray cluster ({address}) does not answer any more")
+
     async def _ask(self, reference: Any) -> Any:
         """What an actor's method returned, or what it raised in its own form."""
         try:
@@ -227,7 +246,10 @@ class _Connection:
         self._redirected = contextlib.redirect_stdout(self._stdout)
         self._redirected.__enter__()
         try:
+            before = signal.getsignal(signal.SIGTERM)
             ray.init(address=address, log_to_driver=False, configure_logging=False)
+            with contextlib.suppress(ValueError):  # not the main thread: nothing was changed
+                signal.signal(signal.SIGTERM, before)
         except BaseException:
             self.close()
             raise
