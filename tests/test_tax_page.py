@@ -157,6 +157,12 @@ def test_the_sentences_state_the_numbers_of_three_tasks_worked_out_by_hand() -> 
     )
 
 
+def test_an_interval_without_width_is_flagged() -> None:
+    same = counts("base", SPREAD)
+    text = tax_page.render(document(same, counts("post", SPREAD)))
+    assert "<b>0.000</b> <i>all draws alike</i><span>[0.000, 0.000]</span>" in text  # Tax_S of a policy against itself
+
+
 def test_success_rates_fall_into_their_bins() -> None:
     # 0; 1/32 and 8/32 = 25%; 9/32; 16/32 = 50%; 24/32 = 75%; 25/32 and 31/32; 32/32
     assert tax_numbers.rates(counts("x", [0, 1, 8, 9, 16, 24, 25, 31, 32])) == [1, 2, 2, 1, 2, 1]

@@ -28,15 +28,20 @@ def budgets(budget: int) -> list[int]:
 
 
 def figure(found: Json, digits: int = 3) -> Cell:
-    return Cell(number(found["point"], digits), "", ends(found, digits), value(found)["note"])
+    return Cell(number(found["point"], digits), _alike(found), ends(found, digits), value(found)["note"])
 
 
 def rate(found: Json) -> Cell:
-    return Cell(percent(found["point"]), "", interval(found), value(found)["note"])
+    return Cell(percent(found["point"]), _alike(found), interval(found), value(found)["note"])
 
 
 def gap(found: Json) -> Cell:
-    return Cell(points(found["point"]), "", interval(found), value(found)["note"])
+    return Cell(points(found["point"]), _alike(found), interval(found), value(found)["note"])
+
+
+def _alike(found: Json) -> str:
+    """An interval without width is no sign of certainty."""
+    return "all draws alike" if found["degenerate"] else ""
 
 
 def curves(numbers: Json) -> Sheet:
