@@ -171,7 +171,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, monkeypat
     store = open_store(tmp_path)
     store.finish(PLAN[0], {"n": 0})
     store._records.close()
-    store._records = open("/dev/full", "ab", buffering=0)
+    store._records = open("/dev/full", "ab", buffering=0)  # noqa: SIM115
     with pytest.raises(StoreError, match="No space left on device") as caught:
         store.finish(PLAN[1], {"n": 1})
     assert isinstance(caught.value.__cause__, OSError)
