@@ -2,7 +2,7 @@
 
     python benchmarks/serving.py --server URL#MODEL [--episodes 64] [--budget 10] [--new-tokens 64] [--rounds 3]
 
-`handoff run` plays `--episodes` Sokoban episodes at once with the served model as reacher, every reply `--new-tokens`
+`handoff run` plays `--episodes` FrozenLake games at once with the served model as reacher, every reply `--new-tokens`
 long at most.  Then a bare asyncio client sends exactly the prompts that the run sent (token ids, seeds and limits are
 taken from the run's records), as many at once, doing nothing else.  Both are repeated in turn, with the server's prefix
 cache emptied before each (of a vLLM server that was started with VLLM_SERVER_DEV_MODE=1; others keep theirs, which
@@ -85,14 +85,15 @@ def main() -> int:
 
 def run(given: Any, options: ModelOptions, number: int) -> tuple[int, float, float, list[dict[str, Any]]]:
     """One run: generated tokens, seconds of its reach phase, CPU milliseconds a decision, and what it asked."""
+    tasks = max(2, given.episodes // 4)
     config = frontier.Config(
-        split="test", reachers=("m",), solvers=("random",), tasks=3 * max(1, given.episodes // 12),
-        slots=-(-given.episodes // (3 * max(1, given.episodes // 12))), reach_budget=given.budget, run_seed=number,
+        split="test", reachers=("m",), solvers=("random",), tasks=tasks, slots=given.episodes // tasks,
+        reach_budget=given.budget, run_seed=number,
     )  # fmt: skip
     specs = {"m": f"openai:{given.server}", "random": "random"}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
-        prepared = frontier.prepare("sokoban", {}, config, specs, {"m": options})
+        prepared = frontier.prepare("frozenlake", {}, config, specs, {"m": options})
         clock: dict[str, float] = {}
         progress = Clocked(clock)
         prepared.run(folder, given.workers, progress, concurrency=given.episodes)

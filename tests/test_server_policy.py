@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +23,9 @@ from handoff.errors import Interrupted, UsageError
 from handoff.policies import ModelOptions, Request, Turn, http, make
 from handoff.policies.http import check_url
 from handoff.progress import Silent
-from handoff.protocols import frontier
+from handoff.protocols import audited, frontier
 from handoff.records import Decision, Record, Task
+from handoff.store import Line, read_manifest
 
 OPTIONS = ModelOptions(max_prompt_tokens=50_000, patience=60.0, timeout=1.0, concurrency=16)
 CONFIG = frontier.Config(split="test", reachers=("a", "b"), solvers=("a", "b"), tasks=6, slots=2, reach_budget=6)
@@ -96,6 +98,44 @@ def test_faults_of_all_kinds_at_random_leave_the_records_as_they_were(
     with serving(lambda n: generator.choice(quick) if generator.random() < 0.4 else None, dialect=dialect) as server:
         run(server.url, tmp_path / "run")
     assert records(tmp_path / "run") == records(folder)
+
+
+def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change every decision of the served policy's solver turns under a valid chain, as somebody with intent would."""
+    path = folder / "records.jsonl"
+    head, lines = read_manifest(folder)["digest"], []
+    for seq, raw in enumerate(path.read_bytes().splitlines()):
+        form = json.loads(raw)
+        if form["key"][0] == "endpoint" and form["key"][-1] == "a":
+            for step in form["body"]["steps"]:
+                change(step["decision"])
+        line = Line.make(seq, head, tuple(form["key"]), form["body"])
+        head = line.digest
+        lines.append(line.encode())
+    path.write_bytes(b"".join(lines))
+    (folder / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}, separators=(",", ":")) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "failure"),
+    [
+        (lambda decision: decision["generation"].update(rendered="0" * 64), "prompts", "not what its template makes"),
+        (lambda decision: decision.update(status="no_action"), "protocol", "yet has the action"),
+    ],
+)
+def test_a_forged_decision_fails_the_audit_and_the_weaker_guarantee_is_named(
+    faultless: tuple[str, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], check: str, failure: str
+) -> None:
+    dialect, folder = faultless
+    honest = {entry.name: entry for entry in audited.audit(folder, {}, 0, Silent(), replay=False).checks}
+    assert all(entry.passed for entry in honest.values())
+    assert honest["prompts"].count > 0
+    assert ("no token ids are recorded for a" in " ".join(honest["prompts"].notes)) == (dialect == "plain")
+    shutil.copytree(folder, tmp_path / "forged")
+    forge(tmp_path / "forged", change)
+    found = {entry.name: entry for entry in audited.audit(tmp_path / "forged", {}, 0, Silent(), replay=False).checks}
+    assert found["chain"].passed
+    assert any(failure in text for text in found[check].failures)
 
 
 def test_a_retry_repeats_the_request_byte_for_byte(tmp_path: Path) -> None:

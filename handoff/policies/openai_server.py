@@ -202,7 +202,7 @@ def _cards(form: Any) -> dict[str, Any]:
 
 def _ids(form: Any) -> tuple[int, ...]:
     tokens = form.get("tokens") if isinstance(form, dict) else None
-    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+    if not isinstance(tokens, list) or not set(map(type, tokens)) <= {int}:
         raise BadAnswer("no token ids in the answer")
     return tuple(tokens)
 
