@@ -68,7 +68,8 @@ class Actor:
         """
         import ray
 
-        node = str(ray.util.get_node_ip_address())
+        util: Any = ray.util  # partly typed
+        node = str(util.get_node_ip_address())
         if self._host is None:
             with contextlib.suppress(OSError):
                 os.chdir(folder)  # relative paths mean what they mean to the user, where the folder is shared
