@@ -17,6 +17,7 @@ import numpy as np
 
 from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
+from handoff.names import require_printable
 from handoff.passk import IntArray
 
 COLUMNS = ("task", "n", "c")
@@ -40,6 +41,8 @@ class Counts:
     def __attrs_post_init__(self) -> None:
         if not len(self.tasks) == len(self.n_T) == len(self.c_T):
             raise UsageError(f"{self.name}: give n and c for every task, and no more")
+        require_printable("task", self.tasks)
+        require_printable("policy", [self.name])
         if not self.tasks:
             raise DataError(f"{self.name} has no tasks")
         if len(set(self.tasks)) != len(self.tasks):

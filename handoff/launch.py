@@ -119,6 +119,16 @@ def _owed(store: Store) -> str:
     )
 
 
+#: Records that a plan may have: beyond this a typing error is likelier than a study.
+MOST_RECORDS = 20_000_000
+
+
+def require_size(records: int) -> None:
+    """Raise :class:`~handoff.errors.UsageError` if a plan of so many ``records`` cannot be meant."""
+    if records > MOST_RECORDS:
+        raise UsageError(f"this would be {records} records; ask for at most {MOST_RECORDS} (fewer slots or rollouts)")
+
+
 def identity(
     environment: Environment,
     protocol: Mapping[str, Any],

@@ -51,6 +51,8 @@ def labelled(arguments: tuple[str, ...]) -> dict[str, Table]:
     for argument in arguments:
         label, equals, path = argument.partition("=")
         named = bool(equals) and not Path(argument).exists()
+        if named and not label:
+            raise UsageError(f"write LABEL=PATH with a label, or the path alone (got {argument!r})")
         samples.append((label if named else None, load_sample(path if named else argument)))
     depths = [sample.settings.get(DEPTH) for given, sample in samples if given is None]
     by_depth = None not in depths and len(set(depths)) == len(depths)

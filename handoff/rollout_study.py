@@ -13,6 +13,7 @@ import attrs
 
 from handoff.counts import Counts
 from handoff.errors import DataError, StoreError, UsageError
+from handoff.names import require_printable
 from handoff.ptgs import EstimateThenSample
 from handoff.records import Rollout, Task, from_json
 from handoff.store import read_manifest, read_records, read_seal
@@ -105,6 +106,8 @@ def load(path: str | Path) -> RolloutStudy:
     check_manifest(manifest, folder)
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in manifest["identity"]["tasks"])
     rollouts: dict[tuple[str, str, int], Rollout] = {}
+    require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
+    require_printable("policy", [*manifest["identity"]["protocol"]["policies"], *manifest["identity"]["policies"]])
     for line in read_records(folder, manifest):
         where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
         run = from_json(Rollout, line.body, where)

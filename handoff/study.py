@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import DataError, StoreError
+from handoff.names import require_printable
 from handoff.records import Endpoint, Task, Trajectory, from_json
 from handoff.store import Key, read_manifest, read_records, read_seal
 from handoff.table import Table
@@ -112,6 +113,9 @@ def load(path: str | Path) -> Study:
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in manifest["identity"]["tasks"])
     trajectories: dict[Cell, Trajectory] = {}
     endpoints: dict[tuple[str, int, str, str], Endpoint] = {}
+    require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
+    require_printable("policy", [*manifest["identity"]["protocol"]["reachers"], *manifest["identity"]["policies"]])
+    require_printable("policy", manifest["identity"]["protocol"]["solvers"])
     for line in read_records(folder, manifest):
         where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
         if line.key[0] == "trajectory":

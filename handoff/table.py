@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handoff.errors import DataError, UsageError
+from handoff.names import require_printable
 from handoff.records import Endpoint, Task, Trajectory
 
 BoolArray = NDArray[np.bool_]
@@ -55,6 +56,8 @@ class Table:
         for what, names in (("reacher", self.reachers), ("solver", self.solvers), ("task", self.tasks)):
             if len(set(names)) != len(names):
                 raise DataError(f"two {what}s of the table have one name")
+            require_printable(what, names)
+        require_printable("task type", self.strata)
         if len(self.strata) != len(self.tasks):
             raise DataError(f"{len(self.tasks)} tasks but {len(self.strata)} task types")
         if list(self.strata) != sorted(self.strata):

@@ -87,6 +87,7 @@ def select_tasks(tasks: Sequence[Task], config: Config) -> list[Task]:
 
 def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
     """All records of the study in the order in which they are sealed."""
+    launch.require_size(len(tasks) * config.slots * len(config.reachers) * (1 + len(config.solvers)))
     cells = [
         (task.id, str(slot), reacher) for task in tasks for slot in range(config.slots) for reacher in config.reachers
     ]

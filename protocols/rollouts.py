@@ -71,6 +71,7 @@ class Config:
 
 def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
     """All records in the order in which they are sealed."""
+    launch.require_size(len(tasks) * len(config.policies) * config.rollouts)
     return [
         _key(task, policy, index) for task in tasks for policy in config.policies for index in range(config.rollouts)
     ]

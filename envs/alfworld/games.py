@@ -125,6 +125,8 @@ def _game(data: Mapping[str, Any], path: Path, trust: bool) -> Game:
             raise DataError(f"game file {path} has no usable {key!r}")
         if "\0" in text:
             raise DataError(f"game file {path}: {key!r} holds a NUL character")
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise DataError(f"game file {path}: {key!r} holds a lone surrogate, which is no character")
         texts.append(text)
     walkthrough = data.get("walkthrough")
     if walkthrough is not None and not (

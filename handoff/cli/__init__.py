@@ -15,6 +15,7 @@ import click
 
 from handoff import __version__
 from handoff.errors import HandoffError
+from handoff.names import printable
 
 #: Sub-command -> module that defines a click command of that name.
 COMMANDS = {
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         group.main(args=None if arguments is None else list(arguments), prog_name="handoff", standalone_mode=True)
     except HandoffError as error:
-        click.echo(f"handoff: {error}", err=True)
+        click.echo(f"handoff: {printable(str(error))}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of a pipe went away (`| head`): not an error of ours, and nothing more can be said.

@@ -45,17 +45,16 @@ def audit(
     as_json: bool,
 ) -> None:
     """Check everything about RUN again: digests, plan, seeds, inputs, every replay and every frontier."""
-    from rich.console import Console
-
     from handoff import progress
+    from handoff.cli.output import console
     from handoff.protocols import audited
     from handoff.report import terminal
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
-    shown = progress.for_console(Console(stderr=True), quiet)
+    shown = progress.for_console(console(stderr=True), quiet)
     result = audited.audit(run, overrides, workers, shown, replay=not records_only, ray=ray, templates=templates)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:
-        terminal.show_audit(Console(), result)
+        terminal.show_audit(console(), result)
     sys.exit(0 if result.passed else 1)

@@ -43,9 +43,8 @@ def compare(
 ) -> None:
     """Set RUN1 and RUN2 side by side: what they differ in, whether they can be compared, and every estimand of both
     with intervals and the difference."""
-    from rich.console import Console
-
     from handoff import study
+    from handoff.cli.output import console
     from handoff.report import comparison, numbers, terminal
 
     chosen = numbers.Options(
@@ -60,4 +59,4 @@ def compare(
     if as_json:
         click.echo(json.dumps(compared, indent=2, allow_nan=False))
     else:
-        terminal.show_comparison(Console(), compared)
+        terminal.show_comparison(console(), compared)

@@ -40,11 +40,10 @@ def doctor(
     model: dict[str, Any],
 ) -> None:
     """Ask each policy the same requests alone, in a batch, reordered and after a restart, and compare."""
-    from rich.console import Console
-
     from handoff import config as files
     from handoff import doctor as doctors
     from handoff import policies
+    from handoff.cli.output import console
     from handoff.errors import UsageError
     from handoff.report import diagnosis as shown
 
@@ -67,5 +66,5 @@ def doctor(
         click.echo(json.dumps([diagnosis.to_json() for diagnosis in found], indent=2))
     else:
         for diagnosis in found:
-            shown.show_diagnosis(Console(), diagnosis)
+            shown.show_diagnosis(console(), diagnosis)
     sys.exit(0 if all(diagnosis.passed for diagnosis in found) else 1)

@@ -42,9 +42,8 @@ def estimate(
 
     Several tables, as PATH or LABEL=PATH, are put side by side.
     """
-    from rich.console import Console
-
     from handoff import bootstrap, estimands, loading, side_by_side
+    from handoff.cli.output import console
     from handoff.report import statistics
 
     names = bootstrap_options.names(order)
@@ -57,7 +56,7 @@ def estimate(
         if as_json:
             click.echo(json.dumps(several.to_json(), indent=2, allow_nan=False))
         else:
-            statistics.show_side_by_side(Console(), several)
+            statistics.show_side_by_side(console(), several)
         return
     (table,) = loaded.values()
     asked = estimands.standard(table, names, budgets=steps)
@@ -65,4 +64,4 @@ def estimate(
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=2, allow_nan=False))
     else:
-        statistics.show_estimates(Console(), table, made)
+        statistics.show_estimates(console(), table, made)

@@ -65,10 +65,9 @@ def plan(
     as_json: bool,
 ) -> None:
     """How many tasks (and seeds) give a wanted half-width or power, by simulating studies of growing size."""
-    from rich.console import Console
-
     from handoff import loading
     from handoff import power as planning
+    from handoff.cli.output import console
     from handoff.errors import UsageError
     from handoff.report import statistics
 
@@ -101,4 +100,4 @@ def plan(
         click.echo(json.dumps({"curves": [one.to_json() for one in curves]}, indent=2, allow_nan=False))
         return
     for one in curves:
-        statistics.show_curve(Console(), one)
+        statistics.show_curve(console(), one)

@@ -53,9 +53,8 @@ def report(
 ) -> None:
     """Print the tables of RUN with intervals: endpoints and the interaction, Reach and Solve, bridge and finish, rates
     by task type, arrival by budget.  While records are owed: the counts so far."""
-    from rich.console import Console
-
     from handoff import rollout_study, study
+    from handoff.cli.output import console
     from handoff.report import numbers, rollouts, terminal
 
     if rollout_study.protocol_name(run) == "rollouts":
@@ -65,7 +64,7 @@ def report(
         if as_json:
             click.echo(json.dumps(rollouts.summary(counted), indent=2, allow_nan=False))
         else:
-            rollouts.show(Console(), counted)
+            rollouts.show(console(), counted)
         return
     chosen = numbers.Options(
         interval=interval,
@@ -88,4 +87,4 @@ def report(
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        terminal.show_report(Console(), document)
+        terminal.show_report(console(), document)

@@ -76,11 +76,10 @@ def rollout(
     model: dict[str, Any],
 ) -> None:
     """Roll policies out on ENVIRONMENT, many times a task, and count successes per task."""
-    from rich.console import Console
-
     from handoff import config as files
     from handoff import environment as registry
     from handoff import policies, progress, rollout_study
+    from handoff.cli.output import console as make_console
     from handoff.protocols import rollouts as protocol
     from handoff.ptgs import EstimateThenSample
     from handoff.report import rollouts as shown
@@ -106,7 +105,7 @@ def rollout(
     models = files.model_options(list(specs), files.EMPTY, model)
     prepared = protocol.prepare(environment, chosen, config, specs, models)
     folder = out or prepared.default_folder
-    console = Console(stderr=True, quiet=quiet)
+    console = make_console(stderr=True, quiet=quiet)
     console.print(f"{len(prepared.plan)} rollouts of {len(prepared.tasks)} tasks into {folder}", highlight=False)
     for remark in prepared.run(folder, workers, progress.for_console(console, quiet), ray=ray):
         console.print(remark, style="yellow", markup=False, highlight=False)
@@ -114,5 +113,5 @@ def rollout(
     if as_json:
         click.echo(json.dumps({"folder": str(folder), **shown.summary(result)}, indent=2))
     else:
-        shown.show(Console(), result)
+        shown.show(make_console(), result)
         click.echo(f"\nrun folder: {folder}\ncheck it:   handoff audit {folder}")

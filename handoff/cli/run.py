@@ -86,11 +86,10 @@ def run(
 ) -> None:
     """Run a handoff study on ENVIRONMENT: reachers act until the state is D actions from success, solvers go on from
     exact clones."""
-    from rich.console import Console
-
     from handoff import config as files
     from handoff import environment as registry
     from handoff import policies, progress, study
+    from handoff.cli.output import console
     from handoff.errors import UsageError
     from handoff.protocols import frontier
     from handoff.report import terminal
@@ -128,8 +127,8 @@ def run(
     if file is not None:
         prepared.remarks = {"config": stated.remark()}
     folder = out or prepared.default_folder
-    shown = Console(stderr=True, quiet=quiet)
-    terminal.show_plan(shown if not dry_run or as_json else Console(), prepared.identity, folder)
+    shown = console(stderr=True, quiet=quiet)
+    terminal.show_plan(shown if not dry_run or as_json else console(), prepared.identity, folder)
     if dry_run:
         if as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
@@ -140,7 +139,7 @@ def run(
     if as_json:
         click.echo(json.dumps(_json(result), indent=2))
     else:
-        terminal.show_study(Console(), result)
+        terminal.show_study(console(), result)
         click.echo(f"\nrun folder: {folder}\ncheck it:   handoff audit {folder}")
 
 

@@ -84,9 +84,9 @@ def tax(
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
-    from rich.console import Console
+    from handoff.cli.output import console
 
-    shown.show(Console(), compared, routed, early)
+    shown.show(console(), compared, routed, early)
 
 
 def page_path(given: str, base: Path, post: Path) -> Path:

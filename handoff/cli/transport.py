@@ -35,9 +35,8 @@ def transport(
 
     TARGET is a run folder or a CSV table (see `handoff estimate`).
     """
-    from rich.console import Console
-
     from handoff import loading
+    from handoff.cli.output import console
     from handoff.report import statistics
     from handoff.transport import pair_of
     from handoff.transport import transport as predict
@@ -48,4 +47,4 @@ def transport(
     if as_json:
         click.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
     else:
-        statistics.show_transport(Console(), found)
+        statistics.show_transport(console(), found)

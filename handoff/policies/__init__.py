@@ -133,7 +133,7 @@ def bind(bindings: Sequence[str]) -> dict[str, str]:
         if not equals or not name.strip() or not spec.strip():
             raise UsageError(f"write -p NAME=SPEC, such as -p sft=noisy:0.3 (got {binding!r})")
         name, spec = name.strip(), spec.strip()
-        if "/" in name or "," in name or any(ord(c) < 32 for c in name):
+        if "/" in name or "," in name or not name.isprintable():
             raise UsageError(f"a policy's name holds no slash, comma or control character (got {name!r})")
         if bound.get(name, spec) != spec:
             raise UsageError(f"policy {name!r} is bound twice: to {bound[name]!r} and to {spec!r}")

@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from handoff.audit import Audit
+from handoff.names import printable
 from handoff.report import tables
 from handoff.report.numbers import summary
 from handoff.report.wording import Json
@@ -127,11 +128,15 @@ def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
     _show(console, f"Audit of {audit.folder}", grid)
     for check in audit.checks:
         for failure in check.failures[:shown]:
-            console.print(f"{check.name}: {failure}", style="red", markup=False, highlight=False, soft_wrap=True)
+            console.print(
+                f"{check.name}: {printable(failure)}", style="red", markup=False, highlight=False, soft_wrap=True
+            )
         if len(check.failures) > shown:
             console.print(f"{check.name}: and {len(check.failures) - shown} more (--json lists all)", style="red")
         for note in check.notes:
-            console.print(f"{check.name}: {note}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+            console.print(
+                f"{check.name}: {printable(note)}", style="yellow", markup=False, highlight=False, soft_wrap=True
+            )
     verdict = "every check passed" if audit.passed else "the run does not pass"
     console.print(f"{verdict}", style="green" if audit.passed else "bold red")
 

@@ -1,0 +1,20 @@
+"""Text from outside that is shown to people: names of tasks, types, policies, and the texts of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from handoff.errors import DataError
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters, line breaks and lone surrogates written as escapes, so that it can neither
+    steer a terminal nor fail to be encoded."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def require_printable(what: str, names: Iterable[str]) -> None:
+    """Raise :class:`~handoff.errors.DataError` if one of ``names`` (each the name of a ``what``) is not printable."""
+    for name in names:
+        if not name.isprintable():
+            raise DataError(f"the {what} {name[:80]!r} holds a control character or what is no character")
