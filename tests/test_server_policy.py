@@ -197,7 +197,14 @@ def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str
     dialect, folder = faultless
     with serving(lambda n: time.sleep(0.02) or None, dialect=dialect) as server:
         arguments = command(server.url, tmp_path / "run")
-        child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # A parent in the background ignores SIGINT, and a child would inherit that.
+        child = subprocess.Popen(
+            arguments,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # type: ignore[arg-type, return-value]
+        )
         deadline = time.monotonic() + 60
         while server.posts < 60 and time.monotonic() < deadline:
             time.sleep(0.01)
