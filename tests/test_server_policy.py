@@ -203,7 +203,7 @@ def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # type: ignore[arg-type, return-value]
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         deadline = time.monotonic() + 60
         while server.posts < 60 and time.monotonic() < deadline:
