@@ -159,7 +159,7 @@ def draw_tasks(
     by_type: dict[str, list[Task]] = {}
     for task in tasks:
         by_type.setdefault(task.type, []).append(task)
-    wanted = sorted(types or by_type)
+    wanted = sorted(set(types or by_type))
     for name in wanted:
         if name not in by_type:
             raise UsageError(f"split {split!r} has no task of type {name!r} (it has: {', '.join(sorted(by_type))})")

@@ -81,7 +81,11 @@ class Study:
         return f"{self.owed[0]} trajectories and {self.owed[1]} endpoints"
 
     def task(self, id: str) -> Task:
-        return next(task for task in self.tasks if task.id == id)
+        """The task called ``id``.  Raises :class:`~handoff.errors.DataError` if the manifest lists no such task."""
+        for task in self.tasks:
+            if task.id == id:
+                return task
+        raise DataError(f"{self.folder} has a record of task {id[:12]}..., which its manifest does not list")
 
     def table(self) -> Table:
         """The table of ones and zeros.  Raises :class:`~handoff.errors.StoreError` while records are owed."""
@@ -111,6 +115,7 @@ def load(path: str | Path) -> Study:
     manifest = read_manifest(folder)
     check_manifest(manifest, folder)
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in manifest["identity"]["tasks"])
+    known = {task.id for task in tasks}
     trajectories: dict[Cell, Trajectory] = {}
     endpoints: dict[tuple[str, int, str, str], Endpoint] = {}
     require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
@@ -118,6 +123,8 @@ def load(path: str | Path) -> Study:
     require_printable("policy", manifest["identity"]["protocol"]["solvers"])
     for line in read_records(folder, manifest):
         where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
+        if len(line.key) < 2 or line.key[1] not in known:
+            raise DataError(f"{where} is of no task that the manifest lists")
         if line.key[0] == "trajectory":
             trajectory = from_json(Trajectory, line.body, where)
             require_key(line.key, ("trajectory", trajectory.task, str(trajectory.slot), trajectory.reacher), where)

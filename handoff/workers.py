@@ -209,7 +209,16 @@ class Processes(Workers):
 
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
         try:
-            return await asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
+            # A worker is started by its first call, and inherits the mask: Ctrl-C is this process's to handle, from
+            # the worker's first moment on.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                call = asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            # Shielded: a call that was cancelled when its worker dies makes the executor's own thread fail aloud.
+            call.add_done_callback(_retrieve)
+            return await asyncio.shield(call)
         except BrokenProcessPool:
             raise WorkerLost(f"environment worker {worker} ended unexpectedly (killed, or out of memory)") from None
 

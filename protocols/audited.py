@@ -19,7 +19,7 @@ from handoff.progress import Progress
 from handoff.prompt_audit import check_prompts
 from handoff.protocols import frontier, rollouts
 from handoff.protocols.temperatures import check_temperatures
-from handoff.records import Task, from_json
+from handoff.records import STATUSES, Task, from_json
 from handoff.rollout import Pool
 from handoff.rollout_study import RolloutStudy
 from handoff.seeds import ROLLOUT, SeedSchedule
@@ -100,6 +100,8 @@ def _audit_rollouts(folder: Path, place: _Place, progress: Progress, replay: boo
         for position, decision in enumerate(one.decisions):
             expected = schedule.decision(task, index, ROLLOUT, position)
             seeds.require(decision.seed == expected, f"{cell}: seed of decision {position + 1} is not the schedule's")
+        known = all(decision.status in STATUSES for decision in one.decisions)
+        logic.require(known, f"{cell}: a decision has an unknown status")
         actions = len(one.decisions)
         whole = one.outcome in ("won", "terminal") or (one.outcome == "budget" and actions == config.budget)
         right = (one.outcome == "won") == one.won and one.records == actions + 1 and actions <= config.budget
@@ -136,7 +138,8 @@ class _Reference:
         name = str(identity["environment"].get("name"))
         # Options of an untrusted folder: they choose data and engine, never trust.
         host = self.study.manifest.get("host")
-        recorded = dict(host.get("options") or {}) if isinstance(host, dict) else {}
+        stated = host.get("options") if isinstance(host, dict) else None
+        recorded = dict(stated) if isinstance(stated, dict) else {}
         recorded.pop("trust_games", None)
         environment = registry.create(name, {**recorded, **self.place.overrides})
         try:

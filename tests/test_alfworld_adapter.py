@@ -179,6 +179,12 @@ def test_both_engines_show_equal_records_and_certificates_through_the_adapter(en
     assert shown[-1].won
 
 
+@pytest.mark.parametrize("options", [{"trust_games": "False"}, {"trust_games": 1}, {"data": 3}, {"data": ["x"]}])
+def test_an_option_of_another_type_is_refused_and_never_means_trust(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=r"trust_games is true or false|data is a path"):
+        registry.create("alfworld", {"data": "builtin", **options})
+
+
 def test_an_engine_that_does_not_exist_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="no engine 'fast'; it has compiled and native"):
         registry.create("alfworld", {"engine": "fast"})

@@ -401,6 +401,23 @@ def test_the_same_folder_with_another_configuration_is_refused_naming_the_keys(f
     assert "protocol.solve_budget" in result.stderr
 
 
+def test_a_run_whose_solvers_stand_in_another_order_than_its_reachers_is_reported(tmp_path: Path) -> None:
+    names = ["--reacher", "sft", "--reacher", "rl", "--solver", "rl", "--solver", "sft"]
+    folder = tmp_path / "run"
+    arguments = [*STUDY[:6], *names, "--tasks", "6", "--slots", "2", "--budget", "12"]
+    assert handoff(*arguments, "--out", str(folder), "--workers", "0").returncode == 0
+    result = handoff("report", str(folder), "--draws", "200")
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_type_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    types = ["--type", "long", "--type", "long"]
+    arguments = ["run", "sokoban", "--cross", "random", *types, "--tasks", "4", "--slots", "1", "--budget", "2"]
+    result = handoff(*arguments, "--out", str(tmp_path / "run"), "--workers", "0")
+    assert result.returncode == 0, result.stderr
+    assert len(study.load(tmp_path / "run").tasks) == 4
+
+
 def test_a_dry_run_shows_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     result = handoff(*STUDY, "--tasks", "6", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0

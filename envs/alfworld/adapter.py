@@ -46,6 +46,11 @@ class AlfworldEnvironment(Environment):
         return super().__new__(ENGINES[engine])
 
     def __init__(self, data: str | None = None, engine: str = "compiled", trust_games: bool = False) -> None:
+        # Options may come as text from a command line: anything but a truth value must never mean trust.
+        if trust_games is not True and trust_games is not False:
+            raise UsageError(f"trust_games is true or false, not {trust_games!r}")
+        if data is not None and not isinstance(data, str):
+            raise UsageError(f"data is a path or 'builtin', not {data!r}")
         self._data, self._trust = data, trust_games
         self._source = find_source(data, trust_games)
 

@@ -118,6 +118,9 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     options = options or Options()
     method = check_options(options.interval, options.draws, options.level)
     sound.require(study)
+    if options.order is None:
+        # One order for both roles: a contrast a -> b of the solvers must be the reachers' too, however they were named.
+        options = attrs.evolve(options, order=tuple(dict.fromkeys((*study.reachers, *study.solvers))))
     result: Json = {"format": FORMAT, "run": describe(study), **summary(study)}
     if not result["complete"]:
         nothing: Json = {"incomplete": wording.incomplete(result), "intervals": None, "contrasts": [], "tables": None}
