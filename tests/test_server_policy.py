@@ -317,7 +317,7 @@ def test_an_unknown_model_is_refused_with_those_that_there_are() -> None:
 
 
 def test_a_server_that_is_not_there_is_an_interruption() -> None:
-    with pytest.raises(Interrupted, match="gave no good answer in 3 tries"):
+    with pytest.raises(Interrupted, match=r"gave no good answer in \d+ tries"):
         make("openai:http://127.0.0.1:9/v1#m", ModelOptions(patience=0.1))
 
 
