@@ -19,6 +19,7 @@ window), ``step`` (actions taken), ``remaining`` (actions left, this one include
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import resources
@@ -27,7 +28,7 @@ from typing import Any
 
 import attrs
 
-from handoff.canonical import digest
+from handoff.canonical import canonical, digest
 from handoff.errors import DataError, UsageError
 from handoff.policies.base import Request, Turn
 from handoff.policies.options import FORMS
@@ -53,11 +54,28 @@ class Prompt:
         """The prompt in the form ``chat``, as servers and chat templates take it."""
         return [{"role": role, "content": content} for role, content in self.messages]
 
+    def chat_json(self) -> bytes:
+        """JSON of :meth:`chat`."""
+        entries = [f'{{"role":"{role}","content":{text}}}' for role, text in self._as_json]
+        return f"[{','.join(entries)}]".encode()
+
+    @property
+    def characters(self) -> int:
+        """How long it is, without what a chat template adds."""
+        return sum(len(content) for _, content in self.messages)
+
     def digest(self) -> str:
         """Digest of what is rendered, before any tokenizer."""
         if self.form == "text":
             return digest({"text": self.text})
-        return digest({"messages": [list(message) for message in self.messages]})
+        # The canonical JSON of {"messages": [[role, content], ...]}.
+        entries = [f'["{role}",{text}]' for role, text in self._as_json]
+        return hashlib.sha256(f'{{"messages":[{",".join(entries)}]}}'.encode()).hexdigest()
+
+    @cached_property
+    def _as_json(self) -> tuple[tuple[str, str], ...]:
+        """The messages with their contents as canonical JSON: a prompt is long, and wanted so twice."""
+        return tuple((role, canonical(content).decode()) for role, content in self.messages)
 
 
 @attrs.frozen(slots=False)
@@ -134,14 +152,14 @@ class Template:
             "reset": request.reset.observation,
             "format": self.format,
         }
-        turns = _turns(request)
-        shown = turns if self.history is None else turns[len(turns) - min(len(turns), self.history) :]
+        steps = len(request.history)
+        shown = _turns(request, 0 if self.history is None else max(0, steps - self.history))
         now = {
             "observation": request.record.observation,
             "admissible": list(request.record.admissible),
             "history": shown,
-            "skipped": len(turns) - len(shown),
-            "step": len(turns),
+            "skipped": steps - len(shown),
+            "step": steps,
             "remaining": request.remaining,
         }
         names = set(self._compiled.blocks)
@@ -219,10 +237,11 @@ class Template:
 _CONVERSATION = {"system", "first", "turn"}
 
 
-def _turns(request: Request) -> list[dict[str, Any]]:
-    before = request.reset.observation
+def _turns(request: Request, first: int) -> list[dict[str, Any]]:
+    """The turns from number ``first`` (counted from 0) on."""
+    before = request.history[first - 1].record.observation if first else request.reset.observation
     turns = []
-    for number, turn in enumerate(request.history, start=1):
+    for number, turn in enumerate(request.history[first:], start=first + 1):
         turns.append(
             {
                 "number": number,

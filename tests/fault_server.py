@@ -36,7 +36,10 @@ FAULTS = (
 
 
 class Model(ThreadingHTTPServer):
-    """``plan`` says for each POST (numbered from 0) which fault it meets, or ``None``."""
+    """``plan`` says for each POST (numbered from 0) which fault it meets, or ``None``.
+
+    In the vLLM dialect the thinking is taken out of chat replies where ``apart`` is set, as by a reasoning parser.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
@@ -48,6 +51,8 @@ class Model(ThreadingHTTPServer):
         self.max_model_len = 100_000
         self.posts = self.faults = 0
         self.answered: list[dict[str, Any]] = []
+        self.answered_bytes: list[bytes] = []
+        self.apart = False
         self.bodies: list[tuple[str, bytes]] = []
         self.keys: set[str | None] = set()
         self.dead = False
@@ -79,7 +84,7 @@ def answer(prompt: str, seed: int) -> tuple[str, str]:
     """The reply of the "model": one of the commands listed in the prompt, sometimes nonsense, sometimes nothing."""
     commands = [
         line[2:] for line in prompt.split("Commands that you can use now:")[-1].splitlines() if line[:2] == "- "
-    ]
+    ] or ["look"]
     generator = random.Random(hashlib.sha256(f"{prompt}|{seed}".encode()).digest())
     luck = generator.random()
     if luck < 0.05:
@@ -134,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "slow":
             time.sleep(1.2)
-        status, form = self._answer(json.loads(raw))
+        status, form = self._answer(raw)
         self._fail_or_send(fault, status, form)
 
     def _fail_or_send(self, fault: str | None, status: int, form: dict[str, Any]) -> None:
@@ -159,14 +164,14 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(status, form)
 
-    def _answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        model = self.server
+    def _answer(self, raw: bytes) -> tuple[int, dict[str, Any]]:
+        model, body = self.server, json.loads(raw)
         if self.path == "/tokenize" and model.dialect == "vllm":
-            text = body["prompt"] if "prompt" in body else _chat(body["messages"])
+            text = body["prompt"] if "prompt" in body else chat(body["messages"])
             return 200, {"tokens": list(text.encode()), "count": len(text.encode())}
         if self.path not in ("/v1/completions", "/v1/chat/completions"):
             return 404, {"error": {"message": "not found"}}
-        prompt = _chat(body["messages"]) if "messages" in body else body["prompt"]
+        prompt = chat(body["messages"]) if "messages" in body else body["prompt"]
         text = bytes(prompt).decode() if isinstance(prompt, list) else prompt
         if len(text.encode()) + body["max_tokens"] > model.max_model_len:
             return 400, {"error": {"message": f"maximum context length is {model.max_model_len}"}}
@@ -174,6 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
         ids = list((reply or "").encode())
         with model.lock:
             model.answered.append(body)
+            model.answered_bytes.append(raw)
+        form: dict[str, Any] = {}
         choice: dict[str, Any] = {"index": 0, "finish_reason": finish, "stop_reason": None}
         if self.path == "/v1/completions":
             choice |= {"text": reply}
@@ -181,8 +188,22 @@ class _Handler(BaseHTTPRequestHandler):
                 choice |= {"token_ids": ids, "prompt_token_ids": list(text.encode())}
         else:
             choice |= {"message": {"role": "assistant", "content": reply}}
+            if model.dialect == "vllm":
+                choice |= {"token_ids": ids}
+                form["prompt_token_ids"] = list(text.encode())
+                choice["message"] |= {"reasoning": None, "tool_calls": []}
+                if model.apart:
+                    self._take_apart(choice, bool(body.get("include_reasoning", True)))
         usage = {"prompt_tokens": len(text.encode()), "completion_tokens": len(ids)}
-        return 200, {"choices": [choice], "usage": usage}
+        return 200, {"choices": [choice], "usage": usage, **form}
+
+    @staticmethod
+    def _take_apart(choice: dict[str, Any], include: bool) -> None:
+        """What vLLM makes of a reply with a reasoning parser."""
+        thinking, _, rest = (choice["message"]["content"] or "").rpartition("</think>")
+        choice["message"] |= {"content": rest, "reasoning": thinking.removeprefix("<think>") if include else None}
+        if not include:
+            choice["token_ids"] = None
 
     def _send(self, status: int, form: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         self._raw(status, json.dumps(form).encode(), headers)
@@ -202,5 +223,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
-def _chat(messages: list[dict[str, str]]) -> str:
+def chat(messages: list[dict[str, str]]) -> str:
+    """The prompt that the chat template makes."""
     return "".join(f"<{m['role']}>{m['content']}\n" for m in messages) + "<assistant>"

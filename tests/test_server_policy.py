@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fault_server
 import pytest
 from fault_server import FAULTS, Model, answer, serving
 
@@ -141,9 +142,9 @@ def test_a_forged_decision_fails_the_audit_and_the_weaker_guarantee_is_named(
 def test_a_retry_repeats_the_request_byte_for_byte(tmp_path: Path) -> None:
     with serving(lambda n: "500" if n % 2 else None) as server:
         run(server.url, tmp_path / "run")
-        asked = {body for path, body in server.bodies if path == "/v1/completions"}
-        answered = {json.dumps(body) for body in server.answered if "prompt" in body}
-    assert {body.decode() for body in asked} == answered
+        asked = {body for path, body in server.bodies if path.endswith("/completions")}
+        assert asked == set(server.answered_bytes)
+        assert len(asked) > 20
 
 
 def command(url: str, folder: Path, *more: str) -> list[str]:
@@ -223,6 +224,7 @@ RECORD = Record("You see a room.", ("look", "go"), 0.0, False, False)
 
 def one(server: Model, options: ModelOptions = OPTIONS, seed: int = 5, slot: int = 0) -> Decision:
     policy = make(f"openai:{server.url}#m", options)
+    server.answered.clear()
     return policy.decide([Request(TASK, seed, RECORD, (Turn("look", RECORD, "look"),), 3, slot=slot)])[0]
 
 
@@ -258,6 +260,45 @@ def test_room_is_computed_before_sending() -> None:
         assert server.answered == [], "a prompt that does not fit is never sent"
 
 
+def test_one_request_and_two_requests_end_in_the_same_decision() -> None:
+    wide = ModelOptions(max_prompt_tokens=10**6)
+    with serving() as server:
+        narrow = ModelOptions(max_prompt_tokens=one(server).prompt_tokens or 0)
+        for seed in range(20):
+            before = len(server.bodies)
+            at_once = one(server, wide, seed)
+            posts = [path for path, _ in server.bodies[before:]]
+            assert posts[3:] == ["/v1/chat/completions"], "after the three by which the server is known"
+            before = len(server.bodies)
+            by_ids = one(server, narrow, seed)
+            posts = [path for path, _ in server.bodies[before:]]
+            assert posts[3:] == ["/tokenize", "/v1/completions"]
+            assert server.answered[-1]["prompt"] == list(
+                fault_server.chat(json.loads(server.bodies[-2][1])["messages"]).encode()
+            )
+            assert by_ids == at_once
+
+
+def test_a_prompt_of_more_tokens_than_was_guessed_is_an_overflow_and_no_reply_to_it_is_kept() -> None:
+    record = Record("看" * 400, ("look",), 0.0, False, False)  # three tokens a character
+    request = Request(TASK, 5, record, (), 3)
+    with serving() as server:
+        policy = make(f"openai:{server.url}#m", ModelOptions(max_prompt_tokens=1400))
+        server.answered.clear()
+        decision = policy.decide([request])[0]
+        count = len(fault_server.chat(server.answered[0]["messages"]).encode())
+    assert (decision.status, decision.text, decision.prompt_tokens) == ("context_overflow", "", count)
+    assert count > 1400
+
+
+def test_from_a_server_that_takes_replies_apart_the_whole_text_is_had_all_the_same() -> None:
+    with serving() as server:
+        whole = [one(server, seed=seed) for seed in range(12)]
+        server.apart = True
+        assert [one(server, seed=seed) for seed in range(12)] == whole
+        assert any("</think>" in decision.text for decision in whole)
+
+
 def test_a_plain_servers_word_on_overflow_is_the_outcome() -> None:
     with serving(dialect="plain") as server:
         server.max_model_len = 100
@@ -266,12 +307,12 @@ def test_a_plain_servers_word_on_overflow_is_the_outcome() -> None:
         assert one(server, ModelOptions(max_prompt_tokens=10)).status == "context_overflow"
 
 
-def test_exactly_the_ids_that_were_counted_are_sent_with_every_setting_stated() -> None:
+def test_every_setting_is_stated_and_the_ids_that_were_used_are_recorded() -> None:
     with serving() as server:
         decision = one(server, ModelOptions(max_prompt_tokens=10**6, constrain=True, stop=("x",)), seed=2**62 + 1)
         body = server.answered[-1]
-    assert decision.prompt_digest == digest(body["prompt"])
-    assert decision.prompt_tokens == len(body["prompt"])
+    ids = list(fault_server.chat(body["messages"]).encode())
+    assert (decision.prompt_digest, decision.prompt_tokens) == (digest(ids), len(ids))
     assert (body["seed"], body["temperature"], body["top_p"], body["max_tokens"]) == (2**62 + 1, 0.4, 1.0, 512)
     assert (body["top_k"], body["repetition_penalty"], body["stop"]) == (-1, 1.0, ["x"])
     assert body["structured_outputs"] == {"choice": ["look", "go"]}
@@ -285,14 +326,14 @@ def test_episodes_are_spread_over_equal_servers_by_task_and_slot_alone() -> None
             for slot in range(12):
                 before = len(first.answered)
                 decision = policy.decide([Request(TASK, slot, RECORD, (), 3, slot=slot)])[0]
-                assert decision.text == answer(bytes(_prompt(first, second, before)).decode(), slot)[0]
+                assert decision.text == answer(_prompt(first, second, before), slot)[0]
                 spread.append(len(first.answered) > before)
     assert spread[:12] == spread[12:]
     assert 0 < sum(spread[:12]) < 12
 
 
-def _prompt(first: Model, second: Model, before: int) -> Any:
-    return (first if len(first.answered) > before else second).answered[-1]["prompt"]
+def _prompt(first: Model, second: Model, before: int) -> str:
+    return fault_server.chat((first if len(first.answered) > before else second).answered[-1]["messages"])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from handoff.policies.checkpoints import Encoder, find
 from handoff.policies.language import Input, Output, Speaker
 from handoff.policies.options import ModelOptions, is_greedy
 from handoff.policies.sampler import RowSampler, gumbel, sample
+from handoff.policies.token_ids import TokenIds
 from handoff.records import Decision
 
 
@@ -127,26 +128,26 @@ class Transformers(Policy):
     def decide(self, requests: Sequence[Request]) -> list[Decision]:
         self.activate()
         decisions: list[Decision | None] = [None] * len(requests)
-        waiting: list[tuple[int, Input, int]] = []
+        waiting: list[tuple[int, Input, tuple[int, ...], int]] = []
         for place, request in enumerate(requests):
             prompt = self.speaker.render(request)
-            given = Input(prompt, self.encoder.ids(prompt))
-            assert given.ids is not None
-            room = self.options.room(len(given.ids), self.context)
+            ids = self.encoder.ids(prompt)
+            given = Input(prompt, TokenIds.of(ids))
+            room = self.options.room(len(ids), self.context)
             if room is None:
                 decisions[place] = self.speaker.overflow(request, given)
             else:
-                waiting.append((place, given, room))
+                waiting.append((place, given, ids, room))
         if self.options.constrain:
-            for place, given, room in waiting:
-                output = self.choose(given.ids or (), requests[place])
+            for place, given, ids, room in waiting:
+                output = self.choose(ids, requests[place])
                 decisions[place] = self.speaker.decide(requests[place], given, output, room)
         else:
             rows = [
-                _Row(given.ids or (), RowSampler(requests[place].seed, self.options, requests[place].temperature), room)
-                for place, given, room in waiting
+                _Row(ids, RowSampler(requests[place].seed, self.options, requests[place].temperature), room)
+                for place, _, ids, room in waiting
             ]
-            for (place, given, room), output in zip(waiting, self.generate(rows), strict=True):
+            for (place, given, _, room), output in zip(waiting, self.generate(rows), strict=True):
                 decisions[place] = self.speaker.decide(requests[place], given, output, room)
         return [decision for decision in decisions if decision is not None]
 
@@ -155,9 +156,7 @@ class Transformers(Policy):
         size = self.options.rows
         for start in range(0, len(rows), size):
             self._generate(list(rows[start : start + size]))
-        return [
-            Output(row.text, row.finish or "length", row.stop, tuple(row.generated), len(row.generated)) for row in rows
-        ]
+        return [Output(row.text, row.finish or "length", row.stop, TokenIds.of(row.generated)) for row in rows]
 
     def _generate(self, rows: list[_Row]) -> None:
         import torch
@@ -226,7 +225,7 @@ class Transformers(Policy):
 
         commands = request.record.admissible
         if not commands:
-            return Output("", "stop", None, (), 0)
+            return Output("", "stop", None, TokenIds.of(()))
         end = min(self._ends)
         replies = [
             (*(int(t) for t in self.encoder.tokenizer(command, add_special_tokens=False)["input_ids"]), end)
@@ -254,7 +253,7 @@ class Transformers(Policy):
             noise = gumbel(torch.tensor([request.seed], dtype=torch.int64, device=self.device), len(commands))[0]
             scores = scores / temperature + noise
         best = int(scores.argmax().item())
-        return Output(commands[best], "stop", None, replies[best], len(replies[best]), flags=("scored",))
+        return Output(commands[best], "stop", None, TokenIds.of(replies[best]), flags=("scored",))
 
 
 def _device(wanted: str) -> str:

@@ -14,14 +14,15 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from handoff.errors import Interrupted, UsageError
+from handoff.policies.token_ids import Answer, parse
 
 T = TypeVar("T")
 
@@ -63,20 +64,19 @@ class Server:
         """The URL without its ``/v1``: where vLLM has ``/tokenize``, ``/health`` and ``/version``."""
         return self.url.removesuffix("/v1")
 
-    async def ask(self, url: str, body: Mapping[str, Any] | None, read: Callable[[Any], T]) -> T:
-        """``read`` of the JSON answer to a POST of ``body`` (GET without one).
+    async def ask(self, url: str, body: bytes | None, read: Callable[[Answer], T]) -> T:
+        """``read`` of the JSON answer to a POST of the JSON ``body`` (GET without one).
 
         ``read`` raises :class:`BadAnswer` for an answer to be asked again.  Raises :class:`Refused`,
         :class:`~handoff.errors.UsageError` for a rejected API key and :class:`~handoff.errors.Interrupted` when
         patience is at its end.
         """
-        data = None if body is None else json.dumps(body).encode()
         started = time.monotonic()
         attempt = 0
         async with self._slots_here():
             while True:
                 try:
-                    answer = read(await self._once(url, data))
+                    answer = read(await self._once(url, body))
                 except (aiohttp.ClientError, asyncio.TimeoutError, OSError, BadAnswer, _Later) as error:
                     wait = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
                     if isinstance(error, _Later) and error.wait is not None:
@@ -101,7 +101,7 @@ class Server:
         spent = now - started + wait
         return attempt >= 2 and (silent + wait > self._patience or spent > self._patience * (20 if slow_down else 3))
 
-    async def _once(self, url: str, data: bytes | None) -> Any:
+    async def _once(self, url: str, data: bytes | None) -> Answer:
         session = self._open()
         method = "GET" if data is None else "POST"
         headers = {"Content-Type": "application/json"} if data is not None else {}
@@ -118,7 +118,7 @@ class Server:
             if response.status != 200:
                 raise Refused(response.status, f"HTTP {response.status}: {self._excerpt(raw)}")
         try:
-            return json.loads(raw)
+            return parse(raw)
         except (ValueError, RecursionError):
             raise BadAnswer(f"the answer is not JSON: {self._excerpt(raw)}") from None
 

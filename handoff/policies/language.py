@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from handoff.actions import Reply
-from handoff.canonical import digest
 from handoff.policies.base import Request
 from handoff.policies.options import ModelOptions
+from handoff.policies.token_ids import TokenIds
 from handoff.prompts import Prompt
 from handoff.records import Decision, Generation
 
@@ -22,7 +21,7 @@ class Output:
     text: str
     finish: str
     stop: str | None = None
-    ids: tuple[int, ...] | None = None
+    ids: TokenIds | None = None
     tokens: int | None = None
     reasoning: str | None = None
     flags: tuple[str, ...] = ()
@@ -33,7 +32,7 @@ class Input:
     """A rendered prompt, and its token ids or at least their number, where they are known."""
 
     prompt: Prompt
-    ids: tuple[int, ...] | None = None
+    ids: TokenIds | None = None
     tokens: int | None = None
 
 
@@ -83,7 +82,7 @@ class Speaker:
         action: str | None,
         status: str,
         flags: tuple[str, ...],
-        ids: Sequence[int] | None = None,
+        ids: TokenIds | None = None,
         **generation: Any,
     ) -> Decision:
         return Decision(
@@ -93,11 +92,11 @@ class Speaker:
             seed=request.seed,
             input_digest=request.input_digest(),
             flags=flags,
-            prompt_digest=None if given.ids is None else digest(list(given.ids)),
+            prompt_digest=None if given.ids is None else given.ids.digest(),
             prompt_tokens=given.tokens if given.ids is None else len(given.ids),
             generation=Generation(
                 rendered=given.prompt.digest(),
-                digest=None if ids is None else digest(list(ids)),
+                digest=None if ids is None else ids.digest(),
                 **generation,
             ),
         )

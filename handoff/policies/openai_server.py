@@ -1,9 +1,11 @@
 """``openai:URL[,URL...]#MODEL``: a model behind an OpenAI-compatible server.
 
-A vLLM server is told apart by its ``/version`` and ``/tokenize``.  From it every decision gets the full account: the
-prompt is tokenized by the server, its room in the context computed, and exactly those token ids are sent and must come
-back; the ids of the reply are recorded.  Any other server is sent the messages: what is recorded is the digest of the
-rendered prompt and the server's own count of tokens, and overflow is what the server says it is.
+A vLLM server is told apart by its ``/version`` and ``/tokenize``.  From it every decision gets the full account, ids of
+prompt and reply included.  One request is enough where the prompt leaves all the room that is asked for: the server
+tokenizes it, and says with which ids it went on.  Else the prompt is tokenized first, its room in the context computed,
+and exactly its token ids are sent and must come back.  Both ways end in the same decision.  Any other server is sent
+the messages: what is recorded is the digest of the rendered prompt and the server's own count of tokens, and overflow
+is what the server says it is.
 
 Of several URLs each episode has one, by a hash of its task and seed slot: the choice does not depend on timing, and all
 turns of an episode find its prefix cached.
@@ -21,9 +23,13 @@ from handoff.policies.base import Request, Served
 from handoff.policies.http import BadAnswer, Refused, Server
 from handoff.policies.language import Input, Output, Speaker
 from handoff.policies.options import ModelOptions
+from handoff.policies.token_ids import Answer, TokenIds
 from handoff.prompts import Prompt
 from handoff.records import Decision
 from handoff.seeds import derive
+
+#: Tokens that a chat template may put around a prompt.
+_AROUND = 100
 
 
 class OpenAIServer(Served):
@@ -56,14 +62,24 @@ class OpenAIServer(Served):
                 raise UsageError(f"servers of one policy must be equal, but {server.url} is {name} {about} and {first}")
         self.full = bool(self._about["tokenize"])
         self.context = self._context()
+        self._density = 1.0  # tokens a character, to be on the safe side
+        self._tokenized = 0
 
     def _context(self) -> int | None:
         limits = [limit for limit in (self._about["max_model_len"], self.options.context) if limit]
         return min(limits) if limits else None
 
     async def _introduce(self, model: str) -> list[tuple[str, dict[str, Any]]]:
+        """What every server says of itself, and whether one request to it can be a decision."""
         try:
-            return [await _introduce(server, model) for server in self.servers]
+            found = [await _introduce(server, model) for server in self.servers]
+            self._whole = all(
+                [
+                    about["tokenize"] and (self.options.prompt_form == "text" or await _is_whole(server, name))
+                    for server, (name, about) in zip(self.servers, found, strict=True)
+                ]
+            )
+            return found
         finally:
             await self.aclose()
 
@@ -83,39 +99,75 @@ class OpenAIServer(Served):
         }
 
     async def decide_one(self, request: Request) -> Decision:
-        server = self.servers[derive(request.task.id, request.slot, "server") % len(self.servers)]
+        place = derive(request.task.id, request.slot, "server") % len(self.servers)
+        server = self.servers[place] if len(self.servers) > 1 else self.servers[0]
         prompt = self.speaker.render(request)
         try:
-            return await (self._by_ids if self.full else self._by_text)(server, request, prompt)
+            if not self.full:
+                return await self._by_text(server, request, prompt)
+            decision = await self._at_once(server, request, prompt) if self._suits(prompt) else None
+            return decision or await self._by_ids(server, request, prompt)
         except Refused as error:
             raise UsageError(f"{server.url} refuses a request for model {self.model}: {error}") from error
 
+    def _suits(self, prompt: Prompt) -> bool:
+        """Whether one request will do, as far as one can say before the prompt is tokenized."""
+        if not self._whole:
+            return False
+        room = self.options.max_prompt_tokens
+        if self.context is not None:
+            room = min(room, self.context - self.options.max_new_tokens)
+        return prompt.characters * self._density + _AROUND <= room
+
+    def _counted(self, prompt: Prompt, ids: TokenIds) -> None:
+        """Learn how many tokens there are to a character, with a margin."""
+        density = 1.25 * len(ids) / max(1, prompt.characters)
+        self._density = density if self._tokenized == 0 else max(self._density, density)
+        self._tokenized += 1
+
+    async def _at_once(self, server: Server, request: Request, prompt: Prompt) -> Decision | None:
+        """The decision by one request: the server tokenizes, generates, and says which ids it did both with.
+
+        ``None`` if what came is not what :meth:`_by_ids` would get: the prompt leaves less room than was asked for, or
+        the server gives no token ids here, or has taken the reply apart.
+        """
+        room = self.options.max_new_tokens
+        body = {"model": self.model, **self._all_sampling(request, room)}
+        found: tuple[TokenIds, Output] | None
+        try:
+            if prompt.form == "chat":
+                body |= {"add_generation_prompt": True, "add_special_tokens": False}
+                data = _with(body, "messages", prompt.chat_json())
+                found = await server.ask(f"{server.url}/chat/completions", data, _chat_of_ids)
+            else:
+                data = json.dumps(body | {"prompt": prompt.text, "add_special_tokens": True}).encode()
+                found = await server.ask(f"{server.url}/completions", data, _completion_of_ids)
+        except Refused:
+            return None  # too long by the server's own count, or an error that will show again
+        if found is None:
+            self._whole = False
+            return None
+        ids, output = found
+        self._counted(prompt, ids)
+        if self.options.room(len(ids), self.context) != room:
+            return None
+        return self.speaker.decide(request, Input(prompt, ids), output, room)
+
     async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
+        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
         body: dict[str, Any] = {"model": self.model}
         if prompt.form == "chat":
             body |= {"messages": prompt.chat(), "add_generation_prompt": True, "add_special_tokens": False}
         else:
             body |= {"prompt": prompt.text, "add_special_tokens": True}
-        ids = await server.ask(f"{server.root}/tokenize", body, _ids)
+        ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), _ids)
+        self._counted(prompt, ids)
         given = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
         if room is None:
             return self.speaker.overflow(request, given)
-        body = {
-            "model": self.model,
-            "prompt": list(ids),
-            "max_tokens": room,
-            "return_token_ids": True,
-            "skip_special_tokens": True,
-            # A server may have other defaults from the checkpoint's generation_config.json: state them all.
-            "top_k": self.options.top_k or -1,
-            "min_p": 0.0,
-            "repetition_penalty": 1.0,
-            **self._sampling(request, request.seed),
-        }
-        if self.options.constrain:
-            body["structured_outputs"] = {"choice": list(request.record.admissible)}
-        sent, output = await server.ask(f"{server.url}/completions", body, _completion_of_ids)
+        data = _with({"model": self.model, **self._all_sampling(request, room)}, "prompt", ids.text)
+        sent, output = await server.ask(f"{server.url}/completions", data, _completion_of_ids)
         if sent != ids:
             raise EnvironmentFault(f"{server.url} answered {len(sent)} prompt tokens that are not the {len(ids)} sent")
         return self.speaker.decide(request, given, output, room)
@@ -130,10 +182,12 @@ class OpenAIServer(Served):
         try:
             if prompt.form == "chat":
                 body["messages"] = prompt.chat()
-                tokens, output = await server.ask(f"{server.url}/chat/completions", body, _chat)
+                data = json.dumps(body).encode()
+                tokens, output = await server.ask(f"{server.url}/chat/completions", data, _chat)
             else:
                 body["prompt"] = prompt.text
-                tokens, output = await server.ask(f"{server.url}/completions", body, _completion)
+                data = json.dumps(body).encode()
+                tokens, output = await server.ask(f"{server.url}/completions", data, _completion)
         except Refused as error:
             if _is_overflow(error):
                 return self.speaker.overflow(request, Input(prompt))
@@ -142,6 +196,21 @@ class OpenAIServer(Served):
         if tokens is not None and tokens > self.options.max_prompt_tokens:
             return self.speaker.overflow(request, given)
         return self.speaker.decide(request, given, output, self.options.max_new_tokens)
+
+    def _all_sampling(self, request: Request, room: int) -> dict[str, Any]:
+        body = {
+            "max_tokens": room,
+            "return_token_ids": True,
+            "skip_special_tokens": True,
+            # A server may have other defaults from the checkpoint's generation_config.json: state them all.
+            "top_k": self.options.top_k or -1,
+            "min_p": 0.0,
+            "repetition_penalty": 1.0,
+            **self._sampling(request, request.seed),
+        }
+        if self.options.constrain:
+            body["structured_outputs"] = {"choice": list(request.record.admissible)}
+        return body
 
     def _sampling(self, request: Request, seed: int) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -185,29 +254,54 @@ async def _introduce(server: Server, model: str) -> tuple[str, dict[str, Any]]:
         "tokenize": False,
     }
     try:
-        about["version"] = await server.ask(f"{server.root}/version", None, lambda form: str(form["version"]))
-        await server.ask(f"{server.root}/tokenize", {"model": model, "prompt": "a"}, _ids)
+        about["version"] = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
+        await server.ask(f"{server.root}/tokenize", json.dumps({"model": model, "prompt": "a"}).encode(), _ids)
         about |= {"name": "vllm", "tokenize": True}
     except (Refused, KeyError, TypeError):
         about["version"] = None
     return model, about
 
 
-def _cards(form: Any) -> dict[str, Any]:
+async def _is_whole(server: Server, model: str) -> bool:
+    """Whether the server's chat answers hold the whole reply as the model wrote it, and the ids that ``/tokenize``
+    gives.
+
+    A server that takes thinking or tool calls out of replies hides the ids of a reply whose thinking it was told to
+    leave out.
+    """
+    body = {"model": model, "messages": [{"role": "user", "content": "a"}], "add_generation_prompt": True}
+    probe = {**body, "max_tokens": 1, "temperature": 0.0, "seed": 0, "return_token_ids": True}
     try:
-        return {str(card["id"]): card for card in form["data"]}
+        alone = json.dumps({**body, "add_special_tokens": False}).encode()
+        expected = await server.ask(f"{server.root}/tokenize", alone, _ids)
+        asked = json.dumps({**probe, "include_reasoning": False}).encode()
+        found = await server.ask(f"{server.url}/chat/completions", asked, _chat_of_ids)
+    except Refused:
+        return False
+    return found is not None and found[0] == expected
+
+
+def _with(body: Mapping[str, Any], key: str, value: bytes) -> bytes:
+    """JSON of ``body`` with one more entry, whose ``value`` is JSON already."""
+    return b'%s, "%s": %s}' % (json.dumps(body).encode()[:-1], key.encode(), value)
+
+
+def _cards(answer: Answer) -> dict[str, Any]:
+    try:
+        return {str(card["id"]): card for card in answer.form["data"]}
     except (KeyError, TypeError) as error:
         raise BadAnswer(f"no list of models: {error}") from None
 
 
-def _ids(form: Any) -> tuple[int, ...]:
-    tokens = form.get("tokens") if isinstance(form, dict) else None
-    if not isinstance(tokens, list) or not set(map(type, tokens)) <= {int}:
+def _ids(answer: Answer) -> TokenIds:
+    tokens = answer.token_ids("tokens", answer.form)
+    if tokens is None:
         raise BadAnswer("no token ids in the answer")
-    return tuple(tokens)
+    return tokens
 
 
-def _choice(form: Any) -> dict[str, Any]:
+def _choice(answer: Answer) -> dict[str, Any]:
+    form = answer.form
     choices = form.get("choices") if isinstance(form, dict) else None
     if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
         raise BadAnswer("the answer has no choice")
@@ -222,35 +316,48 @@ def _stop(choice: Mapping[str, Any]) -> str | None:
     return stop if isinstance(stop, str) else None
 
 
-def _completion_of_ids(form: Any) -> tuple[tuple[int, ...], Output]:
-    choice = _choice(form)
-    sent, ids = choice.get("prompt_token_ids"), choice.get("token_ids")
-    if not isinstance(sent, list) or not isinstance(ids, list):
+def _completion_of_ids(answer: Answer) -> tuple[TokenIds, Output]:
+    choice = _choice(answer)
+    sent, ids = answer.token_ids("prompt_token_ids", choice), answer.token_ids("token_ids", choice)
+    if sent is None or ids is None:
         raise BadAnswer("the answer has no token ids")
-    text = choice.get("text") or ""
-    return tuple(sent), Output(text, str(choice["finish_reason"]), _stop(choice), tuple(ids))
+    return sent, Output(choice.get("text") or "", str(choice["finish_reason"]), _stop(choice), ids)
 
 
-def _usage(form: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    usage = form.get("usage")
+def _chat_of_ids(answer: Answer) -> tuple[TokenIds, Output] | None:
+    """``None`` if the answer lacks token ids, or the reply was taken apart."""
+    choice = _choice(answer)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise BadAnswer("the answer has no message")
+    sent, ids = answer.token_ids("prompt_token_ids", answer.form), answer.token_ids("token_ids", choice)
+    apart = any(message.get(part) not in (None, []) for part in ("reasoning", "reasoning_content", "tool_calls"))
+    if sent is None or ids is None or apart:
+        return None
+    text = message.get("content")
+    return sent, Output(text if isinstance(text, str) else "", str(choice["finish_reason"]), _stop(choice), ids)
+
+
+def _usage(answer: Answer) -> tuple[int | None, int | None]:
+    usage = answer.form.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     prompt, reply = (count if type(count) is int else None for count in counts)
     return prompt, reply
 
 
-def _completion(form: Any) -> tuple[int | None, Output]:
-    choice = _choice(form)
-    prompt, reply = _usage(form)
+def _completion(answer: Answer) -> tuple[int | None, Output]:
+    choice = _choice(answer)
+    prompt, reply = _usage(answer)
     return prompt, Output(choice.get("text") or "", str(choice["finish_reason"]), _stop(choice), tokens=reply)
 
 
-def _chat(form: Any) -> tuple[int | None, Output]:
-    choice = _choice(form)
+def _chat(answer: Answer) -> tuple[int | None, Output]:
+    choice = _choice(answer)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise BadAnswer("the answer has no message")
-    prompt, reply = _usage(form)
+    prompt, reply = _usage(answer)
     text = message.get("content")
     text = text if isinstance(text, str) else ""
     flags: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from handoff.policies.base import Policy, Request
 from handoff.policies.checkpoints import Encoder, find
 from handoff.policies.language import Input, Output, Speaker
 from handoff.policies.options import ModelOptions
+from handoff.policies.token_ids import TokenIds
 from handoff.records import Decision
 
 
@@ -116,16 +117,18 @@ class VLLM(Policy):
         self.activate()
         decisions: list[Decision | None] = [None] * len(requests)
         waiting: list[tuple[int, Input, int]] = []
+        prompts: list[dict[str, list[int]]] = []
         for place, request in enumerate(requests):
             prompt = self.speaker.render(request)
-            given = Input(prompt, self.encoder.ids(prompt))
-            room = self.options.room(len(given.ids or ()), self.context)
+            ids = self.encoder.ids(prompt)
+            given = Input(prompt, TokenIds.of(ids))
+            room = self.options.room(len(ids), self.context)
             if room is None:
                 decisions[place] = self.speaker.overflow(request, given)
             else:
                 waiting.append((place, given, room))
+                prompts.append({"prompt_token_ids": list(ids)})
         if waiting:
-            prompts = [{"prompt_token_ids": list(given.ids or ())} for _, given, _ in waiting]
             parameters = [self._parameters(requests[place], room) for place, _, room in waiting]
             try:
                 results = self._llm.generate(prompts, parameters, use_tqdm=False)
@@ -159,7 +162,7 @@ class VLLM(Policy):
 def _output(result: Any) -> Output:
     one = result.outputs[0]
     stop = one.stop_reason if isinstance(one.stop_reason, str) else None
-    return Output(one.text, str(one.finish_reason), stop, tuple(int(token) for token in one.token_ids))
+    return Output(one.text, str(one.finish_reason), stop, TokenIds.of([int(token) for token in one.token_ids]))
 
 
 def _version() -> str:
