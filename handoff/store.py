@@ -64,6 +64,15 @@ class Line:
         return canonical(form) + b"\n"
 
 
+def _seal(seq: int, prev: str, key: Key, body: bytes) -> tuple[str, bytes]:
+    """Digest and encoding of the line that :meth:`Line.make` makes of the body of which ``body`` is the canonical JSON:
+    a body is long, and its JSON is wanted four times."""
+    place, before = canonical(list(key)), prev.encode()
+    found = hashlib.sha256(b'[%d,"%s",%s,%s]' % (seq, before, place, body)).hexdigest()
+    form = b'{"body":%s,"digest":"%s","key":%s,"prev":"%s","seq":%d}\n'
+    return found, form % (body, found.encode(), place, before, seq)
+
+
 class Damage(StoreError):
     """A record file is damaged elsewhere than in a torn last line."""
 
@@ -218,6 +227,7 @@ class Store:
         self.folder = folder
         self._plan = list(plan)
         self._done: dict[Key, Any] = {}
+        self._waiting: dict[Key, bytes] = {}  # canonical JSON of the bodies that are finished and not sealed
         self._sealed = 0
         self._lock: BinaryIO | None = None
         self._records: FileIO | None = None
@@ -263,11 +273,13 @@ class Store:
         """
         if key in self._done:
             return
+        text = canonical(body)
         with self._disk("write"):
             if durable and self._sealed < len(self._plan) and self._plan[self._sealed] != key:
                 assert self._journal is not None
-                self._append(self._journal, _journal_line(key, body))
+                self._append(self._journal, _journal_line(key, text))
             self._done[key] = body
+            self._waiting[key] = text
             self._seal_ready()
 
     def complete(self) -> None:
@@ -382,9 +394,9 @@ class Store:
         ready = []
         while self._sealed < len(self._plan) and self._plan[self._sealed] in self._done:
             key = self._plan[self._sealed]
-            line = Line.make(self._sealed, self._head, key, self._done[key])
-            ready.append(line.encode())
-            self._head = line.digest
+            text = self._waiting.pop(key, None) or canonical(self._done[key])
+            self._head, line = _seal(self._sealed, self._head, key, text)
+            ready.append(line)
             self._sealed += 1
         if ready:
             self._append(self._records, b"".join(ready))
@@ -407,15 +419,18 @@ class Store:
             ) from error
 
 
-def _journal_line(key: Key, body: Any) -> bytes:
-    return canonical({"digest": digest([list(key), body]), "key": list(key), "body": body}) + b"\n"
+def _journal_line(key: Key, body: bytes) -> bytes:
+    """The line of a finished record, of which ``body`` is the canonical JSON."""
+    where = canonical(list(key))
+    found = hashlib.sha256(b"[%s,%s]" % (where, body)).hexdigest()
+    return b'{"body":%s,"digest":"%s","key":%s}\n' % (body, found.encode(), where)
 
 
 def _read_journal_line(raw: bytes, where: str) -> tuple[Key, Any]:
     try:
         form = parse(raw)
         key, body = tuple(form["key"]), form["body"]
-        if _journal_line(key, body) != raw + b"\n":
+        if _journal_line(key, canonical(body)) != raw + b"\n":
             raise ValueError("its content does not have the digest it states")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Damage(f"{where} was changed or is not a record: {error}") from None
