@@ -1,0 +1,53 @@
+"""``builtin:NAME``: the small ALFWorld checkpoints that ship with the toolkit, under the template that they know.
+
+They are ordinary checkpoints for transformers (``examples/small_checkpoints`` trains them); what is built in beside the
+weights are the options that they were trained with.  Any option that is given counts more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from handoff.errors import UsageError
+from handoff.policies.hf import Transformers
+from handoff.policies.options import ModelOptions
+
+
+def folder() -> Path:
+    """Where the checkpoints lie, with the template that all of them share."""
+    return Path(str(resources.files("handoff.artifacts"))) / "checkpoints"
+
+
+def names() -> list[str]:
+    """The checkpoints that ship, sorted."""
+    return sorted(path.parent.name for path in folder().glob("*/config.json"))
+
+
+def options() -> dict[str, Any]:
+    """What the checkpoints were trained with, as fields of :class:`ModelOptions`."""
+    return {
+        "template": str(folder() / "prompt.jinja"),
+        "prompt_form": "text",
+        "history": None,
+        "action_format": "choice",
+        "max_new_tokens": 8,
+        "dtype": "float32",
+        "device": "cpu",
+    }
+
+
+class Builtin(Transformers):
+    """A checkpoint that ships.  Raises :class:`~handoff.errors.UsageError` if there is none of that name."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        if name not in names():
+            known = ", ".join(names()) or "none"
+            raise UsageError(f"no checkpoint that ships is named {name!r} (there are: {known})")
+        super().__init__(str(folder() / name), options)
+        self._builtin = name
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "spec": f"builtin:{self._builtin}", "kind": "builtin"}
