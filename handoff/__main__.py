@@ -1,3 +1,25 @@
-from handoff.cli import main
+"""The command ``handoff``: what must stand before anything else is imported."""
 
-main()
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line (:func:`handoff.cli.main`)."""
+    try:
+        from handoff import interrupts
+
+        interrupts.install()
+        from handoff.cli import main as run
+    except KeyboardInterrupt:  # before the signals are handled
+        import os
+
+        os.write(2, b"handoff: stopped by the user\n")
+        os._exit(3)
+    try:
+        run()
+    finally:
+        interrupts.ending()
+
+
+if __name__ == "__main__":
+    main()

@@ -67,6 +67,8 @@ _STUDY: Mapping[str, type | tuple[type, ...]] = {
     "selection_seed": int,
     "distances": int,
 }
+#: Where a range is not 1 to 1,000,000; as on the command line.
+_RANGES = {"seed": (0, 2**63 - 1), "selection_seed": (0, 2**63 - 1), "depth": (1, 100), "distances": (1, 100)}
 
 
 @attrs.frozen
@@ -112,6 +114,10 @@ def load(path: Path) -> StudyFile:
     reader.check(form, _TOP, "")
     study = form.get("study", {})
     reader.check(study, _STUDY, "study.")
+    for key, value in study.items():
+        least, most = _RANGES.get(key, (1, 1_000_000))
+        if type(value) is int and not least <= value <= most:
+            raise DataError(f"{path}: study.{key} is from {least} to {most}, not {str(value):.30}")
     if "types" in study:
         study = {**study, "types": reader.names(study["types"], "study.types")}
     reachers, solvers = reader.roles(form)

@@ -6,7 +6,6 @@ sealed order), and says how to carry it out.  Here: the folder, the pool, resume
 
 from __future__ import annotations
 
-import asyncio
 import platform
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from handoff import __version__
+from handoff import __version__, interrupts
 from handoff import workers as places
 from handoff.canonical import digest
 from handoff.environment import Environment
@@ -81,24 +80,33 @@ class Prepared:
         host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
         host.update(self.remarks)
         with Store(folder, self.identity, self.plan, host) as store:
-            remarks = list(store.dropped)
-            if store.owed:
-                pool = Pool(places.start(self.environment, self.options, workers, ray))
-                try:
-                    running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
-                    seconds = asyncio.run(self._carry_out(running))
-                except Interrupted as error:
-                    raise Interrupted(f"{error}; {_owed(store)}") from error
-                except KeyboardInterrupt:
-                    raise Interrupted(f"stopped by the user; {_owed(store)}") from None
-                finally:
-                    pool.close()
-                    for policy in self.policies.values():
-                        policy.close()
-                store.note_timings(seconds)
-                remarks += pool.remarks()
-            store.complete()
-            return remarks
+            try:
+                remarks = list(store.dropped)
+                if store.owed:
+                    remarks += self._work(store, workers, progress, concurrency, ray)
+                store.complete()
+                return remarks
+            except Interrupted as error:
+                # A signal to all processes of the command may have ended a worker first.
+                why = interrupts.reason() if interrupts.received() else str(error)
+                raise Interrupted(f"{why}; {_owed(store)}") from error
+            except KeyboardInterrupt:
+                raise Interrupted(f"{interrupts.reason()}; {_owed(store)}") from None
+
+    def _work(
+        self, store: Store, workers: int | None, progress: Progress, concurrency: int | None, ray: str | None
+    ) -> list[str]:
+        """Finish what is owed.  Returns remarks on how the work went."""
+        pool = Pool(places.start(self.environment, self.options, workers, ray))
+        try:
+            running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
+            seconds = interrupts.run(lambda: self._carry_out(running))
+        finally:
+            pool.close()
+            for policy in self.policies.values():
+                policy.close()
+        store.note_timings(seconds)
+        return pool.remarks()
 
     def _lanes(self, workers: int) -> int:
         return max(4 * workers, *(policy.capacity for policy in self.policies.values()))

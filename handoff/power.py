@@ -22,6 +22,8 @@ from handoff.sums import FloatArray
 from handoff.table import Table
 
 #: Tasks a type at which the curve is drawn, as far as it has to go.
+#: Endpoints of one simulated study: more do not fit into memory.
+MOST_CELLS = 20_000_000
 SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 #: What a study can be planned for, by the name that the command line takes.
 QUESTIONS = ("interaction", "reach_gap", "completion_gap", "endpoint_gain", "arrival_term", "survivor_interaction")
@@ -281,6 +283,12 @@ def curve(
         raise UsageError(f"the power must lie between 0 and 1, not {power:g}")
     if slots < 1 or repeats < 10:
         raise UsageError("plan for at least one seed, with at least 10 repeats")
+    cells = max(sizes) * len(design.tasks_G) * slots * len(design.reachers) * len(design.solvers)
+    if cells > MOST_CELLS:
+        raise UsageError(
+            f"studies of {cells:,} endpoints are too large to simulate (at most {MOST_CELLS:,}): "
+            "plan for fewer seeds, types or tasks"
+        )
     truth = float(attrs.evolve(design, tasks_G=(1,) * len(design.tasks_G)).truth([asked])[0])
     if power is not None and abs(truth) < 1e-9:
         raise UsageError("the guesses make the estimand 0, so no study can find it; plan for a half-width instead")

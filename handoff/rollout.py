@@ -48,10 +48,17 @@ class Pool:
         self._open[episode.worker] += 1
         try:
             yield episode
-        finally:
-            self._open[episode.worker] -= 1
-            with contextlib.suppress(WorkerLost):
-                await self._workers.call(episode.worker, "close", episode.number)
+        except asyncio.CancelledError:  # all work ends: the environment goes with its worker
+            raise
+        except BaseException:
+            await self._close(episode)
+            raise
+        await self._close(episode)
+
+    async def _close(self, episode: Episode) -> None:
+        self._open[episode.worker] -= 1
+        with contextlib.suppress(WorkerLost):
+            await self._workers.call(episode.worker, "close", episode.number)
 
     def remarks(self) -> list[str]:
         """What a user should know about how the work went."""

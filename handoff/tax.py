@@ -30,6 +30,8 @@ from handoff.passk import FloatArray, pass_at_k_curves, pass_hat_k_curves
 
 DRAWS = 1_000
 LEVEL = 0.95
+#: Numbers of one array, of which there are about ten (8 bytes each).
+MOST_NUMBERS = 100_000_000
 #: More draws than this share in which a number is undefined refuse its interval.
 EXCLUDED_LIMIT = 0.01
 #: Draws nearer than this are one value.
@@ -221,6 +223,12 @@ def compare(
         )
     if draws < 1 or not 0 < level < 1:
         raise UsageError(f"intervals need at least 1 draw and a level between 0 and 1, not {draws} and {level:g}")
+    tasks = len(base.tasks)
+    if max(tasks, draws) * budget > MOST_NUMBERS or tasks * draws > MOST_NUMBERS:
+        raise UsageError(
+            f"a budget of {budget:,} rollouts over {tasks:,} tasks with {draws:,} draws does not fit into memory: "
+            "choose a smaller --budget, or fewer --draws"
+        )
     taken_BT = draw_counts(len(base.tasks), draws, seed) / len(base.tasks)
     sides = [_Side.of(counts, budget, taken_BT) for counts in (base, post)]
     estimate = _Estimator(level)

@@ -7,21 +7,17 @@ is :class:`Host`.  A new kind of place is a subclass of the one that calls the o
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
-import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import Any, ClassVar
 
 import attrs
 
 from handoff import environment as registry
 from handoff import frontier
+from handoff.children import Children
 from handoff.environment import Environment, Planner
 from handoff.errors import UsageError
 from handoff.records import Certificate, Record, Task
@@ -175,11 +171,6 @@ _HOST: Host | None = None
 
 def _start_worker(name: str, options: Mapping[str, Any]) -> None:
     global _HOST
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        # A parent that was killed cannot tell its workers to stop.
-        threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
     _HOST = Host(name, options)
 
 
@@ -200,31 +191,27 @@ class Processes(Workers):
     def __init__(self, name: str, options: Mapping[str, Any], count: int) -> None:
         if count < 0:
             raise UsageError(f"the number of workers is 0 (this process) or more, not {count}")
-        context = multiprocessing.get_context("spawn")
         self.count = count
-        self._executors = [
-            ProcessPoolExecutor(1, mp_context=context, initializer=_start_worker, initargs=(name, dict(options)))
-            for _ in range(count)
-        ]
+        self._executors = [Children(1, _start_worker, (name, dict(options))) for _ in range(count)]
+        self._calls: list[set[asyncio.Future[Any]]] = [set() for _ in range(count)]
 
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
         try:
-            # A worker is started by its first call, and inherits the mask: Ctrl-C is this process's to handle, from
-            # the worker's first moment on.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            try:
-                call = asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            call = asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
             # Shielded: a call that was cancelled when its worker dies makes the executor's own thread fail aloud.
+            self._calls[worker].add(call)
+            call.add_done_callback(self._calls[worker].discard)
             call.add_done_callback(_retrieve)
             return await asyncio.shield(call)
         except BrokenProcessPool:
             raise WorkerLost(f"environment worker {worker} ended unexpectedly (killed, or out of memory)") from None
 
     def close(self) -> None:
-        for executor in self._executors:
-            executor.shutdown(wait=False, cancel_futures=True)
+        for executor, calls in zip(self._executors, self._calls, strict=True):
+            if calls:  # nobody waits for them any more
+                executor.end()
+            else:
+                executor.shutdown(wait=False)
 
 
 def start(name: str, options: Mapping[str, Any], count: int | None, ray: str | None = None) -> Workers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import attrs
 
 from handoff import environment as registry
-from handoff import launch, rollout_study, study
+from handoff import interrupts, launch, rollout_study, study
 from handoff import workers as places
 from handoff.audit import Audit, check_records, read_run
 from handoff.certification import certify, certify_rollouts, reference_options
@@ -166,7 +165,7 @@ class _Reference:
             assert self.pool is not None
             await job(self.pool, self.tasks, 4 * self.pool.workers)
 
-        asyncio.run(main())
+        interrupts.run(main)
 
     def _check_tasks(self, available: Sequence[Task]) -> None:
         check = self.result.check("tasks", "the tasks are what the selection seed draws from the split")

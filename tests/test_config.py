@@ -167,7 +167,7 @@ def test_bad_requests_about_models_get_one_sentence_and_exit_code_2(tmp_path: Pa
         (["--cross", "openai:"], "needs an argument"),
         (["--cross", "openai:nonsense"], "write a server's URL"),
         (["--cross", "random", "--config", "none.toml"], "cannot read"),
-        (["--cross", "random", "--temperature", "-1"], "temperature must be at least 0"),
+        (["--cross", "random", "--temperature", "-1"], "is not in the range; ask for at least 0"),
     ]
     for arguments, message in cases:
         result = handoff("run", "sokoban", *arguments, cwd=tmp_path)

@@ -250,9 +250,9 @@ def test_the_audit_catches_a_temperature_in_a_run_that_sets_none(tmp_path: Path)
         (["-p", "x=expert", "--ptgs"], "has no temperature"),
         (["-p", "x=random", "--ptgs"], "has no temperature"),
         (["-p", "x=tempered:1", "--ptgs", "--pilot", "8"], "at least one must be left to be scored"),
-        (["-p", "x=tempered:1", "--ptgs", "--pilot", "0"], "at least 1 pilot rollout, not 0"),
-        (["-p", "x=tempered:1", "--ptgs", "--tau", "0.5"], "tau must be at least 1, not 0.5"),
-        (["-p", "x=tempered:1", "--ptgs", "--ptgs-target", "1"], "strictly between 0 and 1, not 1"),
+        (["-p", "x=tempered:1", "--ptgs", "--pilot", "0"], "ask for at least 1"),
+        (["-p", "x=tempered:1", "--ptgs", "--tau", "0.5"], "ask for at least 1"),
+        (["-p", "x=tempered:1", "--ptgs", "--ptgs-target", "1"], "ask for less than 1"),
         (["-p", "x=tempered:1", "--pilot", "4"], "add --ptgs"),
     ],
 )
@@ -260,8 +260,8 @@ def test_a_request_that_cannot_be_met_is_refused_in_one_sentence(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     result = CliRunner().invoke(group, ["rollout", "sokoban", "-n", "8", "--out", str(tmp_path / "run"), *arguments])
-    assert isinstance(result.exception, UsageError)
-    assert message in str(result.exception)
+    assert result.exit_code
+    assert message in (str(result.exception) if isinstance(result.exception, UsageError) else result.output)
     assert not (tmp_path / "run").exists()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from handoff.cli import numbers
 from handoff.cli.options import as_json, default_workers, quiet
 from handoff.envs.alfworld.games import SPLITS
 from handoff.progress import Progress, for_console
@@ -17,7 +18,7 @@ _out = click.option("--out", required=True, type=click.Path(path_type=Path), hel
 
 
 def _progress(silent: bool) -> Progress:
-    from rich.console import Console
+    from handoff.cli.output import Console
 
     return for_console(Console(stderr=True), silent)
 
@@ -39,9 +40,11 @@ again goes on where it stopped; the games do not depend on the number of workers
 @click.option(
     "--split", "splits", multiple=True, type=click.Choice(SPLITS), help="Which split; repeats with --compact."
 )
-@click.option("-n", "--count", default=72, show_default=True, type=click.IntRange(1), help="Games of each split.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Another seed, other games.")
-@click.option("--workers", type=click.IntRange(1), help="Processes that prove games.  [default: one per core]")
+@click.option(
+    "-n", "--count", default=72, show_default=True, type=numbers.Whole(1, 100_000), help="Games of each split."
+)
+@click.option("--seed", default=1, show_default=True, type=numbers.SEED, help="Another seed, other games.")
+@click.option("--workers", type=numbers.Whole(1, 1024), help="Processes that prove games.  [default: one per core]")
 @click.option("--no-verify", is_flag=True, help="Do not replay each plan on the native engine before writing.")
 @click.option("--compact", is_flag=True, help="Write recipes (the form in which the built-in games ship) instead.")
 @_out

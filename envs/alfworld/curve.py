@@ -38,7 +38,10 @@ def curve(path: str | os.PathLike[str], actions: Sequence[str] | None, limit: in
         if loaded.walkthrough is None:
             raise DataError(f"game file {path} has no walkthrough; give the actions by --actions")
         actions = loaded.walkthrough
-    game = CompiledGame.of(loaded)
+    try:
+        game = CompiledGame.of(loaded)
+    except DataError as error:
+        raise DataError(f"game file {path}: {error}") from error
     state = game.initial
     points = [Point("", game.distance(state, limit), True, game.won(state))]
     for action in actions:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import handoff
 from handoff.canonical import canonical, parse
+from handoff.children import Children
 from handoff.envs.alfworld import wheel
 from handoff.envs.alfworld.drafts import drafts
 from handoff.envs.alfworld.games import GAME_FILE
@@ -74,18 +73,19 @@ def proven(recipes: Iterable[Recipe], workers: int) -> Iterator[Recipe]:
     """The same recipes in the same order, each after its proof."""
     if workers < 1:
         raise UsageError(f"workers must be at least 1, not {workers}")
-    context = multiprocessing.get_context("spawn")
     pending = iter(recipes)
     while batch := list(itertools.islice(pending, _PER_POOL)):
-        with ProcessPoolExecutor(min(workers, len(batch)), mp_context=context) as pool:
+        with Children(min(workers, len(batch))) as pool:
             try:
-                yield from pool.map(_prove_in_worker, batch)
+                proofs = [pool.submit(_prove_in_worker, recipe) for recipe in batch]
+                for proof in proofs:
+                    yield proof.result()
             except BrokenProcessPool as error:
                 raise Interrupted(
                     "a process that proves games went away; the same command goes on from here"
                 ) from error
             except BaseException:
-                pool.shutdown(cancel_futures=True)
+                pool.end()
                 raise
 
 
@@ -98,8 +98,12 @@ def generate(
     holds anything else.
     """
     made = {"split": split, "seed": seed, "games": count, "verified": verify, **origin()}
-    recipes = list(drafts(split, count, seed))
     _claim(out, made)
+    recipes = []
+    with progress.phase(f"drafts {split}", count) as tick:
+        for recipe in drafts(split, count, seed):
+            recipes.append(recipe)
+            tick()
     owed = [recipe for recipe in recipes if not _is_there(out, split, recipe)]
     with progress.phase(f"games {split}", count) as tick:
         for _ in range(count - len(owed)):

@@ -6,16 +6,20 @@ group ``handoff.commands``.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
+from typing import Any
 
 import click
+from click.shell_completion import shell_complete
 
-from handoff import __version__
+from handoff import __version__, interrupts
+from handoff.cli import streams
 from handoff.errors import HandoffError
-from handoff.names import printable
 
 #: Sub-command -> module that defines a click command of that name.
 COMMANDS = {
@@ -86,13 +90,60 @@ def group() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line.  A :class:`~handoff.errors.HandoffError` becomes one sentence and its exit code."""
+    """Run the command line and exit.  Whatever can go wrong but for a defect of the toolkit is one sentence and an exit
+    code: that of a :class:`~handoff.errors.HandoffError`, 2 for what the system refuses, 3 for a signal, and what a
+    shell shows for a tool whose reader went away (``| head``)."""
+    streams.prepare()
+    code = _guarded(lambda: _invoke(sys.argv[1:] if arguments is None else list(arguments)))
+    code = _guarded(sys.stdout.flush) or code
+    sys.exit(code)
+
+
+#: Of click 8.2 on.
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
+def _invoke(arguments: list[str]) -> None:
+    completing = os.environ.get("_HANDOFF_COMPLETE")
+    if completing:
+        sys.exit(shell_complete(group, {}, "handoff", "_HANDOFF_COMPLETE", completing))
+    with group.make_context("handoff", arguments) as context:
+        group.invoke(context)
+
+
+def _guarded(work: Callable[[], object]) -> int:
+    """Do ``work``; the exit code that it ends in."""
     try:
-        group.main(args=None if arguments is None else list(arguments), prog_name="handoff", standalone_mode=True)
+        work()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except _HELP as error:  # its text is all of the help
+        with contextlib.suppress(OSError):
+            error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        advice = "" if context is None else f" (see `{context.command_path} --help`)"
+        streams.complain(f"{error.format_message().rstrip('.')}{advice}")
+        return error.exit_code
     except HandoffError as error:
-        click.echo(f"handoff: {printable(str(error))}", err=True)
-        sys.exit(error.exit_code)
+        streams.complain(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        streams.complain(interrupts.reason())
+        return interrupts.EXIT_CODE
     except BrokenPipeError:
-        # The reader of a pipe went away (`| head`): not an error of ours, and nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        streams.abandon()
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.filename is None:
+            streams.abandon()
+        where = "cannot write the output" if error.filename is None else f"cannot use {error.filename}"
+        streams.complain(f"{where}: {error.strerror or error}")
+        return HandoffError.exit_code
+    except MemoryError:
+        streams.complain("out of memory: ask for less at once")
+        return HandoffError.exit_code
+    return 0

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
 from handoff.bootstrap import DEFAULT, DRAWS
+from handoff.cli import numbers
 from handoff.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 interval = click.option(
     "--interval",
@@ -14,14 +21,33 @@ interval = click.option(
     show_default=True,
     help=f"Kind of interval; the default is {DEFAULT}, the paper's is the ordinary percentile one.",
 )
-draws = click.option(
-    "--draws", type=click.IntRange(100, 10_000_000), default=DRAWS, show_default=True, help="Bootstrap draws."
-)
-seed = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draws.")
-level = click.option("--level", type=float, default=0.95, show_default=True, help="Level of the intervals.")
+draws = click.option("--draws", type=numbers.DRAWS, default=DRAWS, show_default=True, help="Bootstrap draws.")
+seed = click.option("--seed", type=numbers.SEED, default=0, show_default=True, help="Seed of the draws.")
+level = click.option("--level", type=numbers.LEVEL, default=0.95, show_default=True, help="Level of the intervals.")
+budgets = click.option("--budgets", metavar="LIST", help="Reacher budgets.  [default: 8,16,48 as far as observed]")
 order = click.option(
     "--order", metavar="NAMES", help="Checkpoints from weakest to strongest, with commas: the direction of contrasts."
 )
+
+
+def of_a_report(function: F) -> F:
+    """Adds ``--budgets``, ``--order`` and the options of the bootstrap; the command gets them as one
+    :class:`handoff.report.numbers.Options` ``chosen``."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **values: Any) -> Any:
+        from handoff.report.numbers import Options
+
+        given = {name: values.pop(name) for name in ("interval", "draws", "seed", "level")}
+        chosen = Options(
+            order=names(values.pop("order")), budgets=whole_numbers("--budgets", values.pop("budgets")), **given
+        )
+        return function(*arguments, chosen=chosen, **values)
+
+    command: Any = wrapped
+    for option in (level, seed, draws, interval, order, budgets):
+        command = option(command)
+    return command  # type: ignore[no-any-return]
 
 
 def names(text: str | None) -> list[str] | None:
@@ -34,13 +60,15 @@ def names(text: str | None) -> list[str] | None:
     return found
 
 
-def whole_numbers(option: str, text: str | None) -> list[int] | None:
-    """``"8,16"`` -> two numbers.  Raises :class:`~handoff.errors.UsageError` for anything else."""
+def whole_numbers(option: str, text: str | None, most: int = 1_000_000) -> list[int] | None:
+    """``"8,16"`` -> two numbers from 1 to ``most``.  Raises :class:`~handoff.errors.UsageError` for anything else."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise UsageError(f"write {option} as whole numbers with commas (got {text!r})")
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise UsageError(f"write {option} as whole numbers with commas (got {text!r:.60})")
+    if not all(1 <= int(part[:1000]) <= most for part in parts):
+        raise UsageError(f"write {option} as numbers from 1 to {most:,} (got {text!r:.60})")
     return [int(part) for part in parts]
 
 

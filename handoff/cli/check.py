@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from handoff.cli import options
+from handoff.cli import numbers, options
 
 
 @click.command(
@@ -22,10 +22,10 @@ Exit code: 0 all passed, 1 a check failed, 2 the request was wrong."""
 )
 @click.argument("environment")
 @click.option("--split", help="Split whose tasks are played.  [default: the environment's first]")
-@click.option("--tasks", default=2, show_default=True, type=click.IntRange(1), help="How many tasks to play.")
-@click.option("--steps", default=6, show_default=True, type=click.IntRange(1), help="Actions of each random walk.")
-@click.option("--depth", default=2, show_default=True, type=click.IntRange(1), help="Greatest frontier depth.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the walks.")
+@click.option("--tasks", default=2, show_default=True, type=numbers.COUNT, help="How many tasks to play.")
+@click.option("--steps", default=6, show_default=True, type=numbers.COUNT, help="Actions of each random walk.")
+@click.option("--depth", default=2, show_default=True, type=numbers.DEPTH, help="Greatest frontier depth.")
+@click.option("--seed", default=0, type=numbers.SEED, show_default=True, help="Seed of the walks.")
 @options.env_option
 @options.as_json
 def check(
@@ -51,8 +51,9 @@ def check(
 
 
 def _print(report: Any) -> None:
-    from rich.console import Console
     from rich.markup import escape
+
+    from handoff.cli.output import Console
 
     console = Console(highlight=False, soft_wrap=True)
     abilities = ", ".join(report.abilities) or "none"

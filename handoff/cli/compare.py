@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from handoff.cli import bootstrap_options, options
+
+if TYPE_CHECKING:
+    from handoff.report.numbers import Options
 
 
 @click.command(
@@ -22,39 +26,21 @@ none in common."""
 @click.argument("first", metavar="RUN1", type=click.Path(path_type=Path))
 @click.argument("second", metavar="RUN2", type=click.Path(path_type=Path))
 @click.option("--anyway", is_flag=True, help="Take differences of runs of different environments too.")
-@click.option("--budgets", metavar="LIST", help="Reacher budgets.  [default: 8,16,48 as far as observed]")
-@bootstrap_options.order
-@bootstrap_options.interval
-@bootstrap_options.draws
-@bootstrap_options.seed
-@bootstrap_options.level
+@bootstrap_options.of_a_report
 @options.as_json
 def compare(
     first: Path,
     second: Path,
     anyway: bool,
-    budgets: str | None,
-    order: str | None,
-    interval: str,
-    draws: int,
-    seed: int,
-    level: float,
     as_json: bool,
+    chosen: Options,
 ) -> None:
     """Set RUN1 and RUN2 side by side: what they differ in, whether they can be compared, and every estimand of both
     with intervals and the difference."""
     from handoff import study
     from handoff.cli.output import console
-    from handoff.report import comparison, numbers, terminal
+    from handoff.report import comparison, terminal
 
-    chosen = numbers.Options(
-        interval=interval,
-        draws=draws,
-        seed=seed,
-        level=level,
-        order=bootstrap_options.names(order),
-        budgets=bootstrap_options.whole_numbers("--budgets", budgets),
-    )
     compared = comparison.compare(study.load(first), study.load(second), chosen, anyway)
     if as_json:
         click.echo(json.dumps(compared, indent=2, allow_nan=False))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from handoff.cli import options
+from handoff.cli import numbers, options
 from handoff.cli.model_options import model_options
 
 
@@ -25,7 +25,14 @@ went away."""
 )
 @click.option("--config", "file", type=click.Path(path_type=Path), help="A study's TOML file: its policies, or -p's.")
 @click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="A policy to examine; repeats.")
-@click.option("--requests", "count", default=16, show_default=True, type=int, help="How many requests to ask.")
+@click.option(
+    "--requests",
+    "count",
+    default=16,
+    show_default=True,
+    type=numbers.Whole(2, 10_000),
+    help="How many requests to ask.",
+)
 @click.option("--keep", type=click.Path(path_type=Path), help="Write the answers to this file.")
 @click.option("--compare", type=click.Path(path_type=Path), help="Compare the answers with such a file.")
 @model_options

@@ -28,8 +28,9 @@ def envs(as_json: bool) -> None:
     if not listed:
         click.echo("no environment is installed; an adapter registers itself by the entry point handoff.environments")
         return
-    from rich.console import Console
     from rich.markup import escape
+
+    from handoff.cli.output import Console
 
     console = Console(highlight=False, soft_wrap=True)
     for entry in listed:

@@ -9,24 +9,29 @@ from typing import Any, TypeVar
 import click
 
 from handoff.actions import FORMATS
+from handoff.cli import numbers
 from handoff.policies.options import FORMS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _history(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and value != "all" and not value.isdigit():
+    if value is not None and value != "all" and not (value.isascii() and value.isdigit() and len(value) < 10):
         raise click.BadParameter("write a number of turns, or all")
     return value
 
 
 _OPTIONS = {
-    "temperature": click.option("--temperature", type=float, help="Sampling temperature; 0: greedy.  [default: 0.4]"),
-    "top_p": click.option("--top-p", type=float, help="Nucleus sampling.  [default: 1]"),
-    "top_k": click.option("--top-k", type=int, help="Sample among this many tokens; 0: all.  [default: 0]"),
-    "max_new_tokens": click.option("--max-new-tokens", type=int, help="Tokens of a reply.  [default: 512]"),
+    "temperature": click.option(
+        "--temperature", type=numbers.Real(0, 1000), help="Sampling temperature; 0: greedy.  [default: 0.4]"
+    ),
+    "top_p": click.option("--top-p", type=numbers.Real(0, 1), help="Nucleus sampling.  [default: 1]"),
+    "top_k": click.option(
+        "--top-k", type=numbers.Whole(0, 10_000_000), help="Sample among this many tokens; 0: all.  [default: 0]"
+    ),
+    "max_new_tokens": click.option("--max-new-tokens", type=numbers.TOKENS, help="Tokens of a reply.  [default: 512]"),
     "max_prompt_tokens": click.option(
-        "--max-prompt-tokens", type=int, help="A longer prompt is a context overflow.  [default: 4096]"
+        "--max-prompt-tokens", type=numbers.TOKENS, help="A longer prompt is a context overflow.  [default: 4096]"
     ),
     "stop": click.option("--stop", multiple=True, metavar="TEXT", help="Ends a reply; repeats."),
     "template": click.option("--template", metavar="FILE", help="Jinja2 file, default or turns.  [default: default]"),
@@ -42,12 +47,20 @@ _OPTIONS = {
     ),
     "dtype": click.option("--dtype", metavar="NAME", help="auto, float32, bfloat16 or float16.  [default: auto]"),
     "device": click.option("--device", metavar="NAME", help="hf: where the model runs.  [default: a GPU if there is]"),
-    "context": click.option("--context", type=int, help="Tokens of prompt and reply.  [default: the model's own]"),
-    "rows": click.option("--rows", type=int, help="hf: rows of every batch.  [default: 16]"),
-    "concurrency": click.option("--concurrency", type=int, help="Requests at once, per server.  [default: 64]"),
-    "timeout": click.option("--timeout", type=float, help="Seconds for one answer of a server.  [default: 600]"),
+    "context": click.option(
+        "--context", type=numbers.Whole(0, 10_000_000), help="Tokens of prompt and reply.  [default: the model's own]"
+    ),
+    "rows": click.option("--rows", type=numbers.Whole(1, 65_536), help="hf: rows of every batch.  [default: 16]"),
+    "concurrency": click.option(
+        "--concurrency", type=numbers.Whole(1, 65_536), help="Requests at once, per server.  [default: 64]"
+    ),
+    "timeout": click.option(
+        "--timeout", type=numbers.Real(0.001, 1_000_000), help="Seconds for one answer of a server.  [default: 600]"
+    ),
     "patience": click.option(
-        "--patience", type=float, help="Seconds of a server's silence that end the run.  [default: 120]"
+        "--patience",
+        type=numbers.Real(0, 1_000_000),
+        help="Seconds of a server's silence that end the run.  [default: 120]",
     ),
     "api_key_env": click.option(
         "--api-key-env", metavar="NAME", help="Environment variable with the API key.  [default: OPENAI_API_KEY]"

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from handoff.cli import numbers
 from handoff.errors import UsageError
 
 
@@ -34,7 +35,7 @@ def default_workers() -> int:
 
 workers = click.option(
     "--workers",
-    type=click.IntRange(0),
+    type=numbers.WORKERS,
     default=None,
     help="Environment processes; 0 for none but this one.  [default: one per core]",
 )

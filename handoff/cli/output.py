@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.console import Console as RichConsole
+
+
+class Console(RichConsole):
+    """A console that leaves it to the command line what becomes of a pipe that nobody reads."""
+
+    def on_broken_pipe(self) -> None:
+        raise
 
 
 def console(stderr: bool = False, quiet: bool = False) -> Console:

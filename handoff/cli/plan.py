@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from handoff.cli import bootstrap_options, options
+from handoff.cli import bootstrap_options, numbers, options
 
 
 @click.command(
@@ -23,24 +23,26 @@ Solve is guessed by solver, or by reacher/solver where it depends on who reached
 @click.option("--reach", "reach", multiple=True, metavar="NAME=RATE", help="Guess of a reacher's Reach; repeats.")
 @click.option("--solve", "solve", multiple=True, metavar="[REACHER/]SOLVER=RATE", help="Guess of Solve; repeats.")
 @click.option("--pilot", type=click.Path(path_type=Path), metavar="TABLE", help="Pilot study instead of guesses.")
-@click.option("--half-width", type=float, metavar="W", help="Wanted half-width of the interval: 0.1 is ten points.")
-@click.option("--power", type=float, metavar="P", help="Wanted chance that the interval excludes 0.")
+@click.option(
+    "--half-width", type=numbers.RATE, metavar="W", help="Wanted half-width of the interval: 0.1 is ten points."
+)
+@click.option("--power", type=numbers.RATE, metavar="P", help="Wanted chance that the interval excludes 0.")
 @click.option(
     "--estimand", default="interaction", show_default=True, help="What is planned for; an unknown name lists all."
 )
 @click.option("--pair", metavar="A,B", help="The contrast A to B.  [default: the first two]")
 @click.option("--seeds", default="4", show_default=True, metavar="LIST", help="Seed slots; one curve each.")
-@click.option("--types", type=click.IntRange(1), default=6, show_default=True, help="Task types, with guesses.")
+@click.option("--types", type=numbers.Whole(1, 1000), default=6, show_default=True, help="Task types, with guesses.")
 @click.option(
-    "--spread", type=click.FloatRange(0, 4), default=1.0, show_default=True,
+    "--spread", type=numbers.Real(0, 4), default=1.0, show_default=True,
     help="How much tasks of a type differ (s.d. on the logit scale), with guesses.",
 )  # fmt: skip
 @click.option(
-    "--pairing", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    "--pairing", type=numbers.Real(0, 1), default=0.5, show_default=True,
     help="Share of seeds on which paired arms act on one random number.",
 )  # fmt: skip
-@click.option("--repeats", type=click.IntRange(10, 100_000), default=200, show_default=True, help="Studies a size.")
-@click.option("--max-tasks", type=click.IntRange(2, 10_000), default=100, show_default=True, help="Most tasks a type.")
+@click.option("--repeats", type=numbers.Whole(10, 100_000), default=200, show_default=True, help="Studies a size.")
+@click.option("--max-tasks", type=numbers.Whole(2, 10_000), default=100, show_default=True, help="Most tasks a type.")
 @bootstrap_options.interval
 @bootstrap_options.seed
 @bootstrap_options.level
@@ -94,7 +96,7 @@ def plan(
             interval=interval,
             level=level,
         )
-        for slots in bootstrap_options.whole_numbers("--seeds", seeds) or []
+        for slots in bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
     ]
     if as_json:
         click.echo(json.dumps({"curves": [one.to_json() for one in curves]}, indent=2, allow_nan=False))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from handoff.cli import bootstrap_options, options
 from handoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from handoff.report.numbers import Options
 
 
 @click.command(
@@ -32,24 +36,14 @@ The page stands alone (no network) and has a twin in JSON of every number beside
 @click.option(
     "--external", type=click.Path(path_type=Path), metavar="RUN", help="Run of other tasks to predict from (Eq. 10)."
 )
-@click.option("--budgets", metavar="LIST", help="Reacher budgets of Table 7.  [default: 8,16,48 as far as observed]")
-@bootstrap_options.order
-@bootstrap_options.interval
-@bootstrap_options.draws
-@bootstrap_options.seed
-@bootstrap_options.level
+@bootstrap_options.of_a_report
 @options.as_json
 def report(
     run: Path,
     html: str | None,
     external: Path | None,
-    budgets: str | None,
-    order: str | None,
-    interval: str,
-    draws: int,
-    seed: int,
-    level: float,
     as_json: bool,
+    chosen: Options,
 ) -> None:
     """Print the tables of RUN with intervals: endpoints and the interaction, Reach and Solve, bridge and finish, rates
     by task type, arrival by budget.  While records are owed: the counts so far."""
@@ -66,14 +60,6 @@ def report(
         else:
             rollouts.show(console(), counted)
         return
-    chosen = numbers.Options(
-        interval=interval,
-        draws=draws,
-        seed=seed,
-        level=level,
-        order=bootstrap_options.names(order),
-        budgets=bootstrap_options.whole_numbers("--budgets", budgets),
-    )
     loaded = study.load(run)
     document = numbers.document(loaded, chosen, None if external is None else study.load(external))
     if html is not None:

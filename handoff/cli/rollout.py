@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from handoff.cli import options
+from handoff.cli import numbers, options
 from handoff.cli.model_options import model_options
 from handoff.errors import UsageError
 
@@ -29,18 +29,26 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed
 )
 @click.argument("environment")
 @click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="A policy to roll out; repeats.")
-@click.option("-n", "--rollouts", default=128, show_default=True, type=int, help="Rollouts of each task and policy.")
+@click.option(
+    "-n", "--rollouts", default=128, show_default=True, type=numbers.COUNT, help="Rollouts of each task and policy."
+)
 @click.option("--ptgs", is_flag=True, help="Set each task's temperature by pilot rollouts, which are not scored.")
-@click.option("--pilot", type=int, metavar="M", help="Pilots among the -n rollouts.  [default: half of them]")
-@click.option("--tau", type=float, help="PTGS: temperatures lie within T/TAU and T*TAU.  [default: 1.5]")
-@click.option("--ptgs-target", type=float, metavar="P", help="PTGS: success rate that keeps T.  [default: 0.5]")
+@click.option("--pilot", type=numbers.COUNT, metavar="M", help="Pilots among the -n rollouts.  [default: half of them]")
+@click.option(
+    "--tau", type=numbers.Real(1, 1000), help="PTGS: temperatures lie within T/TAU and T*TAU.  [default: 1.5]"
+)
+@click.option("--ptgs-target", type=numbers.RATE, metavar="P", help="PTGS: success rate that keeps T.  [default: 0.5]")
 @click.option("--data", metavar="PATH", help="Where the environment's tasks lie.  [default: the environment's own]")
 @click.option("--split", help="Which tasks to take.  [default: the environment's first split]")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Task type to take; repeats.  [default: all]")
-@click.option("--tasks", type=int, help="How many tasks, as many of each type.  [default: all]")
-@click.option("--budget", default=50, show_default=True, type=int, help="Actions of a rollout.")
-@click.option("--seed", default=0, show_default=True, help="Seed that every decision's seed derives from.")
-@click.option("--selection-seed", default=2029, show_default=True, help="Seed that the tasks are drawn with.")
+@click.option("--tasks", type=numbers.COUNT, help="How many tasks, as many of each type.  [default: all]")
+@click.option("--budget", default=50, show_default=True, type=numbers.COUNT, help="Actions of a rollout.")
+@click.option(
+    "--seed", default=0, type=numbers.SEED, show_default=True, help="Seed that every decision's seed derives from."
+)
+@click.option(
+    "--selection-seed", default=2029, type=numbers.SEED, show_default=True, help="Seed that the tasks are drawn with."
+)
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option

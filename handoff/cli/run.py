@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from handoff.cli import options
+from handoff.cli import numbers, options
 from handoff.cli.model_options import model_options
 
 
@@ -37,14 +37,14 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Task types to draw from; repeats.  [default: all]"
 )
-@click.option("--tasks", type=int, help="How many tasks, as many of each type.  [default: 30]")
-@click.option("--slots", type=int, help="Paired seed slots per task.  [default: 4]")
-@click.option("--budget", type=int, help="Actions that a reacher has.  [default: 48]")
-@click.option("--depth", type=int, help="D: actions from success at the handoff.  [default: 2]")
-@click.option("--solver-budget", type=int, help="Actions that a solver has.  [default: D]")
-@click.option("--seed", type=int, help="Seed that every decision's seed derives from.  [default: 0]")
-@click.option("--selection-seed", type=int, help="Seed that the tasks are drawn with.  [default: 2029]")
-@click.option("--distances", metavar="N", type=int, help="Record the distance to success, up to N, at every step.")
+@click.option("--tasks", type=numbers.COUNT, help="How many tasks, as many of each type.  [default: 30]")
+@click.option("--slots", type=numbers.COUNT, help="Paired seed slots per task.  [default: 4]")
+@click.option("--budget", type=numbers.COUNT, help="Actions that a reacher has.  [default: 48]")
+@click.option("--depth", type=numbers.DEPTH, help="D: actions from success at the handoff.  [default: 2]")
+@click.option("--solver-budget", type=numbers.COUNT, help="Actions that a solver has.  [default: D]")
+@click.option("--seed", type=numbers.SEED, help="Seed that every decision's seed derives from.  [default: 0]")
+@click.option("--selection-seed", type=numbers.SEED, help="Seed that the tasks are drawn with.  [default: 2029]")
+@click.option("--distances", type=numbers.DEPTH, help="Record the distance to success, up to N, at every step.")
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from handoff.cli import options
+from handoff.cli import numbers, options
 
 
 @click.command(
@@ -24,13 +24,20 @@ count.  The page stands alone (no network) and has a twin in JSON of every numbe
 )
 @click.argument("base", type=click.Path(path_type=Path))
 @click.argument("post", type=click.Path(path_type=Path))
-@click.option("--budget", type=int, metavar="K", help="Rollouts a task.  [default: the fewest that a task has]")
-@click.option("--draws", default=1000, show_default=True, help="Bootstrap draws of tasks, paired.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the draws and of the pilots.")
 @click.option(
-    "--pilot", type=int, metavar="M", help="Pilot rollouts of the routing rule.  [default: 32, or a quarter of K]"
+    "--budget", type=numbers.COUNT, metavar="K", help="Rollouts a task.  [default: the fewest that a task has]"
 )
-@click.option("--extremes", default=5, show_default=True, type=click.IntRange(0), help="Tasks to list at either end.")
+@click.option("--draws", default=1000, type=numbers.DRAWS, show_default=True, help="Bootstrap draws of tasks, paired.")
+@click.option("--seed", default=0, type=numbers.SEED, show_default=True, help="Seed of the draws and of the pilots.")
+@click.option(
+    "--pilot",
+    type=numbers.COUNT,
+    metavar="M",
+    help="Pilot rollouts of the routing rule.  [default: 32, or a quarter of K]",
+)
+@click.option(
+    "--extremes", default=5, show_default=True, type=numbers.Whole(0, 1000), help="Tasks to list at either end."
+)
 @click.option(
     "--pair",
     "pairs",
@@ -70,7 +77,7 @@ def tax(
     counts = read_counts(base), read_counts(post)
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
     k = compared.budget
-    routed = route(*counts, k, pilot or max(2, min(32, k // 4)), seed=seed)
+    routed = route(*counts, k, max(2, min(32, k // 4)) if pilot is None else pilot, seed=seed)
     more = [(read_counts(one), read_counts(other)) for one, other in pairs]
     early = early_estimate([counts, *more]) if more else None
     document = tax_numbers.document(*counts, compared, routed, early, more)

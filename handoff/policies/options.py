@@ -22,6 +22,9 @@ FORMS = ("chat", "text")
 #: The bound below which vLLM, too, takes the likeliest token.
 GREEDY = 1e-5
 
+#: What no number of tokens, requests, seconds or degrees can be meant to exceed.
+MOST = 10_000_000
+
 
 def is_greedy(temperature: float) -> bool:
     """Whether sampling at ``temperature`` means taking the likeliest token."""
@@ -30,8 +33,10 @@ def is_greedy(temperature: float) -> bool:
 
 def _at_least(least: float) -> Any:
     def check(instance: Any, attribute: attrs.Attribute[Any], value: float) -> None:
-        if not value >= least:
-            raise UsageError(f"{attribute.name.replace('_', ' ')} must be at least {least:g}, not {value!r}")
+        if not least <= value <= MOST:
+            raise UsageError(
+                f"{attribute.name.replace('_', ' ')} must be at least {least:g} and at most {MOST:,}, not {value!r:.30}"
+            )
 
     return check
 

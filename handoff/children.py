@@ -1,0 +1,71 @@
+"""Worker processes that are their parent's to end: no signal of the terminal reaches them, and none outlives it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: What a terminal sends to every process of a command.
+TERMINAL = (signal.SIGINT, signal.SIGHUP)
+
+
+class Children(ProcessPoolExecutor):
+    """An executor of ``count`` new processes; ``prepare(*arguments)`` is called in each of them first."""
+
+    def __init__(
+        self, count: int, prepare: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()
+    ) -> None:
+        self._count, self._mine = count, list[BaseProcess]()
+        with _deaf():
+            context = multiprocessing.get_context("spawn")
+            super().__init__(count, context, initializer=_begin, initargs=(prepare, arguments))
+
+    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if len(self._mine) == self._count:
+            return super().submit(call, *args, **kwargs)
+        # A process is started by the first call that finds none idle, with the mask of this thread: the terminal's
+        # signals wait from its first moment on.
+        with _deaf():
+            before = multiprocessing.active_children()
+            future = super().submit(call, *args, **kwargs)
+            self._mine += [child for child in multiprocessing.active_children() if child not in before]
+            return future
+
+    def end(self) -> None:
+        """End the processes at once, in the middle of a call too.  May be called twice."""
+        self.shutdown(wait=False, cancel_futures=True)
+        for child in self._mine:
+            with contextlib.suppress(ValueError):  # it was closed: it is gone
+                child.kill()
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Hold back the terminal's signals in this thread, and in what it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(prepare: Callable[..., object] | None, arguments: tuple[Any, ...]) -> None:
+    for number in TERMINAL:
+        signal.signal(number, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        # A parent that was killed cannot tell its workers to stop.
+        threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
+    if prepare is not None:
+        prepare(*arguments)

@@ -1,0 +1,130 @@
+"""Ctrl-C, SIGTERM and SIGHUP on the command line: one sentence and exit code 3, whatever was going on.
+
+Python would raise ``KeyboardInterrupt`` between any two instructions, and where that cannot pass (a module in C that is
+being imported, a finalizer, a callback of the event loop) it is lost or ends in a traceback.  So a signal is noted, and
+takes effect where it can: in an event loop the work is cancelled (:func:`run`); while a module is imported nothing is
+open yet, and the process ends at once; elsewhere ``KeyboardInterrupt`` is raised.  A second signal, a moment later,
+ends the process at once: what a run has finished is on disk already, and its workers end with it.
+
+Only the command line installs this.  A program that uses the toolkit as a library keeps its own signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+EXIT_CODE = 3  # as of handoff.errors.Interrupted
+_MOMENT = 1.0  # seconds: a group and its leader may be told of one event twice
+
+
+class _State:
+    """What was received, and what is to be done about it."""
+
+    received: int | None = None
+    at: float = 0.0
+    #: Called in place of raising; ``None``: raise.
+    instead: Callable[[], object] | None = None
+
+
+_state = _State()
+
+
+def install() -> None:
+    """Handle the signals of this process, but for one that it was told to ignore (``nohup``, a job in the background).
+    Does nothing outside the main thread, or where another handler stands."""
+    with contextlib.suppress(ValueError):
+        for number in SIGNALS:
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                signal.signal(number, _received)
+
+
+def received() -> bool:
+    """Whether a signal has arrived."""
+    return _state.received is not None
+
+
+def reason() -> str:
+    """Who stopped the process, in words."""
+    number = _state.received
+    return "stopped by the user" if number in (None, signal.SIGINT) else f"stopped by {signal.Signals(number).name}"
+
+
+def ending() -> None:
+    """From here on the process only ends: a signal is no longer raised."""
+    _state.instead = _nothing
+
+
+def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """``asyncio.run(job())``, which a signal cancels.  Raises ``KeyboardInterrupt`` when all of it has stopped."""
+    import asyncio
+
+    if threading.current_thread() is not threading.main_thread():
+        return asyncio.run(job())
+
+    async def main() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        _state.instead = lambda: loop.call_soon_threadsafe(task.cancel)
+        try:
+            if received():
+                raise asyncio.CancelledError
+            return await job()
+        finally:
+            _state.instead = _nothing
+
+    before, _state.instead = _state.instead, _nothing
+    try:
+        result = asyncio.run(main())
+    except asyncio.CancelledError:
+        if not received():
+            raise
+    finally:
+        _state.instead = before
+    if received():
+        raise KeyboardInterrupt
+    return result
+
+
+def _nothing() -> None:
+    """The signal is noted, and that is all for now."""
+
+
+def _received(number: int, frame: FrameType | None) -> None:
+    now = time.monotonic()
+    if _state.received is None:
+        _state.received, _state.at = number, now
+    elif now - _state.at < _MOMENT:
+        return
+    else:
+        _end_at_once()
+    if _state.instead is not None:
+        _state.instead()
+    elif _importing(frame):
+        _end_at_once()
+    else:
+        raise KeyboardInterrupt
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _end_at_once() -> NoReturn:
+    with contextlib.suppress(OSError):
+        shown = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar hides the cursor
+        os.write(2, shown + f"handoff: {reason()}\n".encode())
+    os._exit(EXIT_CODE)
