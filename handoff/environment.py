@@ -11,6 +11,7 @@ import difflib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -31,6 +32,8 @@ class Environment(ABC):
     name: ClassVar[str]
     #: The splits that ``tasks`` knows, the default one first.
     splits: ClassVar[tuple[str, ...]] = ("default",)
+    #: What a policy's name means where nothing is bound to it: specs by name.
+    policies: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def tasks(self, split: str) -> Sequence[Task]:
@@ -128,10 +131,16 @@ def load(name: str) -> type[Environment]:
     return loaded
 
 
+@lru_cache
+def _loaded(name: str) -> type[Environment]:
+    """:func:`load`, which looks through all installed packages: many environments are made in one process."""
+    return load(name)
+
+
 def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
     """An instance of the adapter ``name``.  Raises :class:`~handoff.errors.UsageError` for an option it does not
     take."""
-    cls = load(name)
+    cls = _loaded(name)
     try:
         return cls(**dict(options or {}))
     except TypeError as error:

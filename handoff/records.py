@@ -8,6 +8,7 @@ toolkit but :mod:`handoff.canonical` and :mod:`handoff.errors`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
@@ -50,7 +51,20 @@ class Record:
     won: bool
 
     def digest(self) -> str:
-        return digest(to_json(self))
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        # A record is digested for every decision that it is shown to.
+        return digest(
+            {
+                "observation": self.observation,
+                "admissible": list(self.admissible),
+                "score": self.score,
+                "done": self.done,
+                "won": self.won,
+            }
+        )
 
 
 @attrs.frozen

@@ -224,19 +224,21 @@ async def reach(episode: Episode, task: Task, slot: int, reacher: str, batcher: 
     reset, reset_check, reset_distance = view.record, view.certificate, view.distance
     assert reset_check is not None
     steps: list[Step] = []
+    history: tuple[Turn, ...] = ()
     outcome = _outcome(view)
     while outcome is None and len(steps) < config.reach_budget:
         request = Request(
             task=task,
             seed=seeds.decision(task.id, slot, REACH, len(steps)),
             reset=reset,
-            history=turns(steps),
+            history=history,
             remaining=config.reach_budget - len(steps),
             plan=view.plan,
             slot=slot,
         )
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
         steps.append(Step(decision, view.record, view.certificate, view.distance))
+        history += (Turn.of(steps[-1]),)
         outcome = _outcome(view)
     return Trajectory(
         task=task.id,
@@ -276,12 +278,13 @@ async def solve(
     view = await episode.replay(task, trajectory.reset_seed, actions, recorded, ask)
     first_input = ""
     steps: list[Step] = []
+    history = tuple(Turn.of(step) for step in trajectory.steps)
     while len(steps) < config.solve_budget and not (view.record.won or view.record.done):
         request = Request(
             task=task,
             seed=seeds.decision(task.id, trajectory.slot, SOLVE, len(steps)),
             reset=trajectory.reset,
-            history=turns([*trajectory.steps, *steps]),
+            history=history,
             remaining=config.solve_budget - len(steps),
             plan=view.plan,
             slot=trajectory.slot,
@@ -289,6 +292,7 @@ async def solve(
         first_input = first_input or request.input_digest()
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
         steps.append(Step(decision, view.record, distance=view.distance))
+        history += (Turn.of(steps[-1]),)
     return Endpoint(
         task=task.id,
         slot=trajectory.slot,
@@ -300,11 +304,6 @@ async def solve(
         clone=Clone(records=len(recorded), digest=records_digest(recorded), input_digest=first_input),
         steps=tuple(steps),
     )
-
-
-def turns(steps: Sequence[Step]) -> tuple[Turn, ...]:
-    """The history that a policy is shown after ``steps``."""
-    return tuple(Turn.of(step) for step in steps)
 
 
 async def decide_and_step(

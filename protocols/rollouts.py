@@ -24,9 +24,9 @@ from handoff import environment as registry
 from handoff import launch
 from handoff.errors import UsageError
 from handoff.launch import Prepared, Running, draw_tasks
-from handoff.policies import ModelOptions, Policy, Request, make_policies
+from handoff.policies import ModelOptions, Policy, Request, Turn, make_policies
 from handoff.progress import Tick
-from handoff.protocols.frontier import decide_and_step, turns
+from handoff.protocols.frontier import decide_and_step
 from handoff.ptgs import EstimateThenSample, Split
 from handoff.records import Rollout, Step, Task, to_json
 from handoff.replay import records_digest
@@ -206,12 +206,13 @@ async def roll(
     view = await episode.reset(task, reset_seed, ask)
     reset = view.record
     steps: list[Step] = []
+    history: tuple[Turn, ...] = ()
     while len(steps) < config.budget and not (view.record.won or view.record.done):
         request = Request(
             task=task,
             seed=seeds.decision(task.id, index, ROLLOUT, len(steps)),
             reset=reset,
-            history=turns(steps),
+            history=history,
             remaining=config.budget - len(steps),
             plan=view.plan,
             slot=index,
@@ -219,6 +220,7 @@ async def roll(
         )
         decision, view = await decide_and_step(episode, request, batcher, view, ask)
         steps.append(Step(decision, view.record))
+        history += (Turn.of(steps[-1]),)
     records = [reset, *(step.record for step in steps)]
     won = view.record.won
     return Rollout(

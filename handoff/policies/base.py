@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
 
-from handoff import interrupts
 from handoff.canonical import digest
 from handoff.records import Decision, Record, Step, Task
 
@@ -33,16 +32,10 @@ class Turn:
         """The turn that a recorded step was."""
         return cls(step.decision.action or "", step.record, step.decision.text)
 
-
-# A turn is shown again at every later decision of its episode.
-@lru_cache(maxsize=8192)
-def _turn_digest(turn: Turn) -> str:
-    return digest([turn.action, turn.reply, turn.record.digest()])
-
-
-@lru_cache(maxsize=1024)
-def _record_digest(record: Record) -> str:
-    return record.digest()
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all of it.  A turn is shown again at every later decision of its episode."""
+        return digest([self.action, self.reply, self.record.digest()])
 
 
 @attrs.frozen
@@ -80,8 +73,8 @@ class Request:
         shown: list[Any] = [
             self.task.id,
             self.remaining,
-            _record_digest(self.reset),
-            [_turn_digest(turn) for turn in self.history],
+            self.reset.digest(),
+            [turn.digest for turn in self.history],
         ]
         return digest(shown if self.temperature is None else [*shown, self.temperature])
 
@@ -139,7 +132,7 @@ class Served(Policy):
             finally:
                 await self.aclose()
 
-        return interrupts.run(ask)
+        return asyncio.run(ask())
 
 
 def scripted(request: Request, action: str | None, flags: tuple[str, ...] = ()) -> Decision:

@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ import aiohttp
 
 from handoff.errors import Interrupted, UsageError
 from handoff.policies.token_ids import Answer, parse
+from handoff.policies.wire import Wire, open_wire
 
 T = TypeVar("T")
 
@@ -53,7 +55,9 @@ class Server:
         self._timeout, self._patience, self._concurrency = timeout, patience, concurrency
         self._key = os.environ.get(api_key_env, "")
         self._key_name = api_key_env
-        self._session: aiohttp.ClientSession | None = None
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise UsageError(f"{api_key_env} holds characters that an API key cannot have")
+        self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(concurrency)
         self._last_good = 0.0
@@ -101,22 +105,17 @@ class Server:
         spent = now - started + wait
         return attempt >= 2 and (silent + wait > self._patience or spent > self._patience * (20 if slow_down else 3))
 
-    async def _once(self, url: str, data: bytes | None) -> Answer:
-        session = self._open()
-        method = "GET" if data is None else "POST"
-        headers = {"Content-Type": "application/json"} if data is not None else {}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        async with session.request(method, url, data=data, headers=headers) as response:
-            raw = await response.read()
-            if response.status in RETRIED:
-                wait = _retry_after(response.headers.get("Retry-After"))
-                raise _Later(response.status, f"HTTP {response.status}: {self._excerpt(raw)}", wait)
-            if response.status in (401, 403):
-                state = f"the one in {self._key_name} was not accepted" if self._key else f"{self._key_name} is not set"
-                raise UsageError(f"{self.url} wants an API key, and {state} (HTTP {response.status})")
-            if response.status != 200:
-                raise Refused(response.status, f"HTTP {response.status}: {self._excerpt(raw)}")
+    async def _once(self, url: str, body: bytes | None) -> Answer:
+        reply = await self._open().send(_path(url), body, self._timeout)
+        raw = reply.body
+        if reply.status in RETRIED:
+            wait = _retry_after(reply.headers.get("retry-after"))
+            raise _Later(reply.status, f"HTTP {reply.status}: {self._excerpt(raw)}", wait)
+        if reply.status in (401, 403):
+            state = f"the one in {self._key_name} was not accepted" if self._key else f"{self._key_name} is not set"
+            raise UsageError(f"{self.url} wants an API key, and {state} (HTTP {reply.status})")
+        if reply.status != 200:
+            raise Refused(reply.status, f"HTTP {reply.status}: {self._excerpt(raw)}")
         try:
             return parse(raw)
         except (ValueError, RecursionError):
@@ -134,22 +133,16 @@ class Server:
     async def _healthy(self) -> bool:
         """Whether the server says that its engine lives; a server without such a page is given the benefit."""
         try:
-            async with self._open().get(f"{self.root}/health", timeout=aiohttp.ClientTimeout(5)) as response:
-                return response.status not in RETRIED
+            return (await self._open().send(_path(f"{self.root}/health"), None, 5.0)).status not in RETRIED
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError):
             return False
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open(self) -> Wire:
         loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:
-            local = urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
+        if self._wire is None or self._loop is not loop:
             self._loop = loop
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=self._timeout),
-                trust_env=not local,  # a proxy is for other machines
-            )
-        return self._session
+            self._wire = open_wire(self.url, {"Authorization": f"Bearer {self._key}"} if self._key else {})
+        return self._wire
 
     def _slots_here(self) -> asyncio.Semaphore:
         if self._loop is not asyncio.get_running_loop():
@@ -171,9 +164,9 @@ class Server:
         return text.replace(self._key, "***") if self._key else text
 
     async def close(self) -> None:
-        if self._session is not None and self._loop is asyncio.get_running_loop():
-            await self._session.close()
-        self._session = self._loop = None
+        if self._wire is not None and self._loop is asyncio.get_running_loop():
+            await self._wire.close()
+        self._wire = self._loop = None
 
 
 class _Later(Exception):
@@ -182,6 +175,11 @@ class _Later(Exception):
     def __init__(self, status: int, message: str, wait: float | None) -> None:
         super().__init__(message)
         self.status, self.wait = status, wait
+
+
+@lru_cache
+def _path(url: str) -> str:
+    return urlsplit(url).path
 
 
 def _retry_after(header: str | None) -> float | None:
@@ -206,6 +204,10 @@ def check_url(url: str) -> str:
     parts = urlsplit(url.strip().rstrip("/"))
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"write a server's URL as http://HOST:PORT/v1 (got {url!r})")
+    try:
+        parts.port  # noqa: B018 - it is checked when it is looked at
+    except ValueError as error:
+        raise UsageError(f"write a server's URL as http://HOST:PORT/v1 (got {url!r}: {error})") from None
     if parts.username or parts.password or parts.query:
         raise UsageError("a server's URL holds no user name, password or query: keys come from the environment")
     return f"{parts.scheme}://{parts.netloc}{parts.path or '/v1'}"

@@ -99,8 +99,9 @@ class OpenAIServer(Served):
         }
 
     async def decide_one(self, request: Request) -> Decision:
-        place = derive(request.task.id, request.slot, "server") % len(self.servers)
-        server = self.servers[place] if len(self.servers) > 1 else self.servers[0]
+        server = self.servers[0]
+        if len(self.servers) > 1:
+            server = self.servers[derive(request.task.id, request.slot, "server") % len(self.servers)]
         prompt = self.speaker.render(request)
         try:
             if not self.full:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -30,6 +31,10 @@ class TokenIds:
         return cls(f"[{','.join(map(str, ids))}]".encode())
 
     def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
         return self.text.count(b",") + 1 if len(self.text) > 2 else 0
 
     def digest(self) -> str:
