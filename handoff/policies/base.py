@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from handoff import interrupts
 from handoff.canonical import digest
 from handoff.records import Decision, Record, Step, Task
 
@@ -132,7 +133,7 @@ class Served(Policy):
             finally:
                 await self.aclose()
 
-        return asyncio.run(ask())
+        return interrupts.run(ask)
 
 
 def scripted(request: Request, action: str | None, flags: tuple[str, ...] = ()) -> Decision:
