@@ -26,10 +26,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from handoff.distribution import Distribution, distribution, distributions
 from handoff.errors import UsageError
 from handoff.estimands import RATES, Argument, Estimand, estimand, standard
 from handoff.evaluation import Evaluated, Evaluation
-from handoff.intervals import effective_trials, percentiles, score, student, widened
+from handoff.intervals import effective_trials, score, student, widened
 from handoff.jackknife import Spread, spread
 from handoff.resampling import Plan, ordinary, rescaled
 from handoff.sums import FloatArray, Ratio
@@ -143,8 +144,8 @@ def estimate(
     size = max(1, VALUES // draws)
     for first in range(0, len(wanted), size):
         evaluation = Evaluation(table, wanted[first : first + size])
-        values_EB = draw(evaluation, plan, draws, seed)
-        made += judge(evaluation, values_EB, plan, interval, level)
+        drawn = distributions(evaluation, plan, draws, seed, _by_percentiles(evaluation, plan, interval))
+        made += _judge(evaluation, drawn, plan, interval, level)
     return Estimates(tuple(made), interval, draws, seed, level)
 
 
@@ -168,96 +169,94 @@ def draw(evaluation: Evaluated, plan: Plan, draws: int, seed: int, stream: int =
     """Shape (E, B): every estimand in every draw, NaN where a denominator is empty."""
     values_EB = np.empty((len(evaluation.estimands), draws))
     scale_T = plan.scale_T()
-    listed = _listed(evaluation, plan, scale_T)
-    known = {e for which, _ in listed.values() for e in which}
-    others = [e for e in range(len(evaluation.estimands)) if e not in known]
     for block in plan.blocks(draws, seed, stream):
-        span = slice(block.first, block.first + len(block.counts_BT))
-        if others:
-            values_EB[others, span] = evaluation.values(block.counts_BT, scale_T, others)
-        for h, (which, values_EM) in listed.items():
-            picked_B = block.picks[h]
-            assert picked_B is not None
-            for e, values_M in zip(which, values_EM, strict=True):
-                values_EB[e, span] = np.take(values_M, picked_B)
+        values_EB[:, block.first : block.first + block.draws] = evaluation.values(block.counts_BT, scale_T)
     return values_EB
-
-
-def _listed(evaluation: Evaluated, plan: Plan, scale_T: FloatArray) -> dict[int, tuple[list[int], FloatArray]]:
-    """Estimands of one type whose stratum has a menu: their values for every line of it, by stratum.  A draw is then
-    looked up instead of computed."""
-    found: dict[int, tuple[list[int], FloatArray]] = {}
-    for h, (stratum, menu) in enumerate(zip(plan.strata, plan.menus(), strict=True)):
-        types = {evaluation.strata[task] for task in stratum.tasks}
-        which = [e for e, type in enumerate(evaluation.alone_E) if type is not None and types == {type}]
-        if menu is None or not which:
-            continue
-        weights_MT = np.zeros((len(menu), plan.tasks))
-        weights_MT[:, stratum.columns] = menu
-        found[h] = which, evaluation.values(weights_MT, scale_T, which)
-    return found
 
 
 def judge(evaluation: Evaluated, values_EB: FloatArray, plan: Plan, method: str, level: float) -> list[Estimate]:
     """Points and intervals from the draws.  ``values_EB`` is left in another order."""
-    uncertainty = spread(evaluation, plan) if method != "paper" else None
-    return [_judge_one(evaluation, e, values_EB[e], plan, uncertainty, level) for e in range(len(evaluation.estimands))]
+    return _judge(evaluation, [distribution(values_B) for values_B in values_EB], plan, method, level)
+
+
+def _judge(
+    evaluation: Evaluated, drawn: Sequence[Distribution], plan: Plan, method: str, level: float
+) -> list[Estimate]:
+    uncertainty = None if method == "paper" else spread(evaluation, plan)
+    freedom = _design_freedom(evaluation, plan)
+    return [
+        _judge_one(evaluation, e, drawn[e], plan, uncertainty, freedom.get(asked.type, 0), level)
+        for e, asked in enumerate(evaluation.estimands)
+    ]
 
 
 def _judge_one(
-    evaluation: Evaluated, e: int, values_B: FloatArray, plan: Plan, uncertainty: Spread | None, level: float
+    evaluation: Evaluated,
+    e: int,
+    drawn: Distribution,
+    plan: Plan,
+    uncertainty: Spread | None,
+    design_freedom: int,
+    level: float,
 ) -> Estimate:
     asked, point, ratios = evaluation.estimands[e], float(evaluation.points_E[e]), evaluation.ratios_E[e]
     if math.isnan(point):
         empty = next(ratio for ratio in ratios if ratio.denominator == 0)
         reason = f"undefined: the denominator of {empty.label} is 0"
         return Estimate(asked, None, None, None, ratios, reason=reason, interval_reason=reason)
-    least = float(values_B.min())  # NaN if any is: cheaper than to look for them where there are none
-    undefined_B = np.isnan(values_B) if math.isnan(least) else None
-    excluded = int(undefined_B.sum()) if undefined_B is not None else 0
-    notes = list(_lone_notes(plan, asked, uncertainty))
+    notes = _lone_notes(plan, asked, uncertainty)
 
     def without(reason: str) -> Estimate:
-        return Estimate(asked, point, None, None, ratios, interval_reason=reason, excluded=excluded, notes=tuple(notes))
+        return Estimate(asked, point, None, None, ratios, None, reason, None, drawn.excluded, tuple(notes))
 
-    if excluded > EXCLUDED_LIMIT * len(values_B):
+    def within(ends: tuple[float, float], kind: str) -> Estimate:
+        return Estimate(asked, point, *ends, ratios, None, None, kind, drawn.excluded, tuple(notes))
+
+    if drawn.excluded > EXCLUDED_LIMIT * drawn.draws:
         return without(
-            f"refused: {excluded:,} of {len(values_B):,} draws ({excluded / len(values_B):.2%}) have an empty "
+            f"refused: {drawn.excluded:,} of {drawn.draws:,} draws ({drawn.excluded / drawn.draws:.2%}) have an empty "
             f"denominator, more than {EXCLUDED_LIMIT:.0%}"
         )
-    kept_B = values_B if undefined_B is None else values_B[~undefined_B]
-    if float(kept_B.max() - kept_B.min()) <= SAME:
+    degenerate = drawn.most - drawn.least <= SAME
+    if degenerate:
         notes.append("degenerate: every draw gives the same value, so the draws say nothing of uncertainty")
     if uncertainty is None:
-        low, high = percentiles(kept_B, (1 - level) / 2, (1 + level) / 2)
-        return Estimate(asked, point, low, high, ratios, None, None, "percentile", excluded, tuple(notes))
-    tasks = ratios[0].tasks
+        return within(drawn.percentiles((1 - level) / 2, (1 + level) / 2), "percentile")
+    variance, freedom = float(uncertainty.variance_E[e]), float(uncertainty.freedom_E[e])
     if asked.name in RATES:
+        tasks = ratios[0].tasks
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
-        variance = float(uncertainty.variance_E[e])
         effective = effective_trials(point, variance, ratios[0].denominator, tasks)
-        low, high = score(point, effective, student(level, _design_freedom(evaluation, plan, asked)))
-        return Estimate(asked, point, low, high, ratios, None, None, "score", excluded, tuple(notes))
-    freedom = float(uncertainty.freedom_E[e])
-    if notes and notes[-1].startswith("degenerate"):
+        return within(score(point, effective, student(level, design_freedom)), "score")
+    if degenerate:
         return without("refused: every draw gives the same value, so an interval would have no width")
     if not freedom > 0:
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
-    if _design_freedom(evaluation, plan, asked) < FEW:
-        half = student(level, freedom) * math.sqrt(float(uncertainty.variance_E[e]))
+    if design_freedom < FEW:
+        half = student(level, freedom) * math.sqrt(variance)
         limit = float(evaluation.limits_E[e])
-        low, high = max(point - half, -limit), min(point + half, limit)
-        return Estimate(asked, point, low, high, ratios, None, None, "student", excluded, tuple(notes))
-    low, high = percentiles(kept_B, *widened(level, freedom))
-    return Estimate(asked, point, low, high, ratios, None, None, "rescaled", excluded, tuple(notes))
+        return within((max(point - half, -limit), min(point + half, limit)), "student")
+    return within(drawn.percentiles(*widened(level, freedom)), "rescaled")
 
 
-def _design_freedom(evaluation: Evaluated, plan: Plan, asked: Estimand) -> float:
-    """Tasks minus strata, of the strata that the estimand looks at."""
-    strata = evaluation.strata
-    seen = [s for s in plan.strata if asked.type is None or any(strata[task] == asked.type for task in s.tasks)]
-    return float(sum(len(stratum.tasks) - 1 for stratum in seen))
+def _by_percentiles(evaluation: Evaluated, plan: Plan, method: str) -> set[int]:
+    """The estimands (numbers) whose interval needs the values of all draws."""
+    freedom = _design_freedom(evaluation, plan)
+    return {
+        e
+        for e, asked in enumerate(evaluation.estimands)
+        if method == "paper" or (asked.name not in RATES and freedom.get(asked.type, 0) >= FEW)
+    }
+
+
+def _design_freedom(evaluation: Evaluated, plan: Plan) -> dict[str | None, int]:
+    """Tasks minus strata, of the strata that have tasks of a type, by type; of all strata under ``None``."""
+    found: dict[str | None, int] = {}
+    for stratum in plan.strata:
+        for type in {None, *(evaluation.strata[task] for task in stratum.tasks)}:
+            found[type] = found.get(type, 0) + len(stratum.tasks) - 1
+    return found
 
 
 def _lone_notes(plan: Plan, asked: Estimand, uncertainty: Spread | None) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import attrs
 import numpy as np
 
 from handoff.estimands import EQUATIONS, Estimand
-from handoff.sums import FloatArray, Observed, Ratio, Sums
-from handoff.table import Table
+from handoff.sums import Count, FloatArray, Observed, Ratio, Sums
+from handoff.table import IntArray, Table
 
 
 class Evaluated(Protocol):
@@ -25,11 +26,8 @@ class Evaluated(Protocol):
     limits_E: FloatArray
     strata: tuple[str, ...]
 
-    #: The one type on whose tasks alone an estimand depends; ``None`` if it may depend on all.
-    alone_E: tuple[str | None, ...]
-
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
-        """Shape (E, B): all estimands, or those numbered ``which``."""
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+        """Shape (E, B): all estimands.  A task weighs ``weights_BT * scale_T``."""
         ...
 
 
@@ -42,7 +40,8 @@ class Evaluation:
     def __init__(self, table: Table, estimands: Sequence[Estimand]) -> None:
         self.strata = table.strata
         self.estimands = tuple(estimands)
-        observed = {type: Observed(table, type) for type in dict.fromkeys(e.type for e in self.estimands)}
+        asked: dict[Count, IntArray] = {}
+        observed = {type: Observed(table, type, asked) for type in dict.fromkeys(e.type for e in self.estimands)}
         points, ratios = [], []
         for estimand in self.estimands:
             sums = observed[estimand.type]
@@ -52,36 +51,54 @@ class Evaluation:
         self.points_E: FloatArray = np.array(points)
         self.ratios_E: tuple[tuple[Ratio, ...], ...] = tuple(ratios)
         self.limits_E: FloatArray = np.array([estimand.limit for estimand in self.estimands])
-        self.alone_E = tuple(estimand.type for estimand in self.estimands)
-        asked = {count: counts_T for sums in observed.values() for count, counts_T in sums.asked.items()}
+        self.counts_KT: IntArray = np.array(list(asked.values()), np.int64).reshape(-1, len(table.tasks))
         self._index = {count: k for k, count in enumerate(asked)}
-        self._counts_KT = np.array(list(asked.values()), np.float64).reshape(-1, len(table.tasks))
         self._spans = _spans(table.strata)
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
-        """Shape (E, B): all estimands, or those numbered ``which``, under B weightings.  NaN where a denominator is
-        empty.
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+        """Shape (E, B): all estimands under B weightings.  NaN where a denominator is empty.
 
         A task weighs ``weights_BT * scale_T``; ``scale_T`` must not vary within a task type.  It is applied after the
         tasks of a type are added up, which keeps those sums whole numbers when the weights are.
         """
-        wanted = self.estimands if which is None else [self.estimands[e] for e in which]
-        if all(estimand.type is None for estimand in wanted) and (scale_T == 1.0).all():
-            whole = Sums(self._index, _product(self._counts_KT, weights_BT))
-            return np.array([estimand(whole) for estimand in wanted]).reshape(len(wanted), len(weights_BT))
-        by_type: dict[str | None, Sums] = {}
-        whole_KB = np.zeros((len(self._index), len(weights_BT)))
+        counts_KT = self.counts_KT.astype(np.float64)
+        by_type: dict[str | None, FloatArray] = {}
+        whole_KB = np.zeros((len(counts_KT), len(weights_BT)))
         for type, span in self._spans.items():
-            sums_KB = _product(self._counts_KT[:, span], weights_BT[:, span])
+            sums_KB = _product(counts_KT[:, span], weights_BT[:, span])
             sums_KB *= scale_T[span.start]
             whole_KB += sums_KB
-            by_type[type] = Sums(self._index, sums_KB)
-        by_type[None] = Sums(self._index, whole_KB)
-        nothing = Sums(self._index, np.zeros_like(whole_KB))
-        values_EB = np.empty((len(wanted), len(weights_BT)))
-        for e, estimand in enumerate(wanted):
-            values_EB[e] = estimand(by_type.get(estimand.type, nothing))
+            by_type[type] = sums_KB
+        by_type[None] = whole_KB
+        values_EB = np.full((len(self.estimands), len(weights_BT)), np.nan)
+        for e, values_B in self.formulas(by_type, range(len(self.estimands))):
+            values_EB[e] = values_B
         return values_EB
+
+    def formulas(
+        self, by_type: Mapping[str | None, FloatArray], which: Iterable[int]
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """The estimands numbered ``which``, shape (B,) each, from the sums (K, B) of ``counts_KT`` by task type, those
+        of all tasks under ``None``.  Nothing is said of estimands of a type that is not there."""
+        by_type = dict(by_type)
+        whole = Sums(self._index, by_type.pop(None, np.empty((0, 0))))
+        alike: dict[Estimand, dict[str, int]] = {}
+        for e in which:
+            estimand = self.estimands[e]
+            if estimand.type is None:
+                yield e, estimand(whole)
+            elif estimand.type in by_type:
+                alike.setdefault(attrs.evolve(estimand, type=None), {})[estimand.type] = e
+        if not alike:
+            return
+        # What differs in its type only is one formula, of all types side by side: many short arrays would be slow.
+        beside = Sums(self._index, np.concatenate(list(by_type.values()), axis=1))
+        stops = np.cumsum([sums_KB.shape[1] for sums_KB in by_type.values()])
+        spans = {type: slice(stop - by_type[type].shape[1], stop) for type, stop in zip(by_type, stops, strict=True)}
+        for formula, group in alike.items():
+            values = formula(beside)
+            for type, e in group.items():
+                yield e, values[spans[type]]
 
 
 def _product(counts_KN: FloatArray, weights_BN: FloatArray) -> FloatArray:
@@ -121,8 +138,7 @@ class Difference:
         self.points_E: FloatArray = second.points_E - first.points_E
         self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
         self.limits_E: FloatArray = first.limits_E + second.limits_E
-        self.alone_E = first.alone_E
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
         first, second = self._parts
-        return second.values(weights_BT, scale_T, which) - first.values(weights_BT, scale_T, which)
+        return second.values(weights_BT, scale_T) - first.values(weights_BT, scale_T)

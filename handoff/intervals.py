@@ -6,20 +6,45 @@ import numpy as np
 from scipy import special
 
 from handoff.sums import FloatArray
+from handoff.table import IntArray
 
 
-def percentiles(values_B: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """The ``low`` and ``high`` quantiles of values without NaN, interpolated linearly between order statistics."""
-    last = len(values_B) - 1
+def percentiles(values_V: FloatArray, low: float, high: float, times_V: IntArray | None = None) -> tuple[float, float]:
+    """The ``low`` and ``high`` quantiles of values without NaN, interpolated linearly between order statistics.
+
+    ``times_V`` says how many times each value is there (once without it).  ``values_V`` is left in another order.
+    """
+    last = (len(values_V) if times_V is None else int(times_V.sum())) - 1
     places = [q * last for q in (low, high)]
     below = [int(place) for place in places]
-    wanted = sorted({i for place in below for i in (place, min(place + 1, last))})
-    ordered = np.partition(values_B, wanted)
+    ranks = sorted({i for place in below for i in (place, min(place + 1, last))})
+    ordered = _smallest(values_V, ranks) if times_V is None else _smallest_of_repeated(values_V, times_V, ranks)
     ends = []
     for place, i in zip(places, below, strict=True):
-        a, b = float(ordered[i]), float(ordered[min(i + 1, last)])
+        a, b = ordered[i], ordered[min(i + 1, last)]
         ends.append(a + (b - a) * (place - i))
     return ends[0], ends[1]
+
+
+def _smallest(values_B: FloatArray, ranks: list[int]) -> dict[int, float]:
+    """The values of these ascending ranks.  ``values_B`` is left in another order."""
+    found = {}
+    rest_B = values_B  # as many values as there are up to the last rank found, none above them
+    for rank in reversed(ranks):
+        if rank == len(rest_B) - 1:
+            found[rank] = float(rest_B.max())
+            continue
+        # One rank at a time: numpy is several times slower when asked for more at once.
+        rest_B.partition(rank)
+        found[rank] = float(rest_B[rank])
+        rest_B = rest_B[:rank]
+    return found
+
+
+def _smallest_of_repeated(values_V: FloatArray, times_V: IntArray, ranks: list[int]) -> dict[int, float]:
+    order_V = np.argsort(values_V)
+    places = np.searchsorted(np.cumsum(times_V[order_V]), ranks, side="right")
+    return {rank: float(values_V[order_V[place]]) for rank, place in zip(ranks, places, strict=True)}
 
 
 def student(level: float, freedom: float) -> float:

@@ -29,24 +29,36 @@ def spread(evaluation: Evaluated, plan: Plan) -> Spread:
     (sum v_h)^2 / sum(v_h^2 / (n_h - 1))
     (F. E. Satterthwaite, Biometrics Bulletin 2, 1946): few when few strata carry the variance, as with rare arrivals.
     """
-    tasks = plan.tasks
-    ones_T = np.ones(tasks)
+    values_ET = _without_each(evaluation, plan)
     variance_E, squares_E = np.zeros((2, len(evaluation.estimands)))
     for stratum in plan.strata:
         n = len(stratum.tasks)
         if n < 2:
             continue
-        values_EN = np.empty((len(evaluation.estimands), n))
-        size = max(1, 2**22 // tasks)
-        for first in range(0, n, size):
-            out_N = stratum.tasks[first : first + size]
-            weights_NT = np.ones((len(out_N), tasks))
-            weights_NT[:, stratum.tasks] = n / (n - 1)
-            weights_NT[np.arange(len(out_N)), out_N] = 0.0
-            values_EN[:, first : first + len(out_N)] = evaluation.values(weights_NT, ones_T)
+        values_EN = values_ET[:, stratum.tasks]
         off_EN = values_EN - values_EN.mean(axis=1, keepdims=True)
         part_E = (n - 1) / n * (off_EN**2).sum(axis=1)
         variance_E += part_E
         squares_E += part_E**2 / (n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return Spread(variance_E, variance_E**2 / squares_E)
+
+
+def _without_each(evaluation: Evaluated, plan: Plan) -> FloatArray:
+    """Shape (E, T): every estimand without each task in turn, the other tasks of its stratum making up for it."""
+    tasks = plan.tasks
+    stratum_T = np.empty(tasks, np.int64)
+    weight_T = np.ones(tasks)
+    for h, stratum in enumerate(plan.strata):
+        stratum_T[stratum.tasks] = h
+        n = len(stratum.tasks)
+        if n > 1:
+            weight_T[stratum.tasks] = n / (n - 1)
+    values_ET = np.empty((len(evaluation.estimands), tasks))
+    size = max(1, 2**22 // tasks)
+    for first in range(0, tasks, size):
+        out_O = np.arange(first, min(first + size, tasks))
+        weights_OT = np.where(stratum_T[out_O, None] == stratum_T, weight_T, 1.0)
+        weights_OT[np.arange(len(out_O)), out_O] = 0.0
+        values_ET[:, out_O] = evaluation.values(weights_OT, np.ones(tasks))
+    return values_ET

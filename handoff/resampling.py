@@ -7,6 +7,7 @@ worked on.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,12 @@ from handoff.table import IntArray
 
 #: A stratum that can be drawn in at most so many ways has them listed: a draw is then one number, not one a task.
 MENU = 2**13
+#: Draws in a block: what is worked out for them at a time should stay in the cache.
+BLOCK = 50_000
+#: Draws x tasks in a block, at most.
+CELLS = 2**24
+
+PickArray = NDArray[np.unsignedinteger[Any]]
 
 
 @attrs.frozen(eq=False)
@@ -34,30 +41,56 @@ class Stratum:
         first, last = int(self.tasks[0]), int(self.tasks[-1])
         return slice(first, last + 1) if last - first + 1 == len(self.tasks) else self.tasks
 
-    def menu(self) -> FloatArray | None:
-        """``counts_MN`` of all M equally likely ways to take from these N tasks, where these are few; else ``None``."""
+    @property
+    def menu(self) -> IntArray | None:
+        """``counts_LN`` of all L equally likely ways to take from these N tasks, where these are few; else ``None``."""
         n, m = len(self.tasks), self.takes
-        if n**m > MENU:
-            return None
-        counts_MN = np.zeros((n**m, n))
-        ways = np.arange(n**m)
-        for _ in range(m):
-            ways, chosen_M = np.divmod(ways, n)
-            counts_MN[np.arange(n**m), chosen_M] += 1
-        return counts_MN
+        return _ways(n, m) if n**m <= MENU else None
+
+    def counts_BN(self, picks_BJ: PickArray) -> FloatArray:
+        """How often each of the N tasks was taken in B draws."""
+        if self.menu is not None:
+            return self.menu[picks_BJ[:, 0]].astype(np.float64)
+        n, draws = len(self.tasks), len(picks_BJ)
+        cells_BJ = np.add(picks_BJ, np.arange(0, draws * n, n)[:, None])
+        return np.bincount(cells_BJ.ravel(), minlength=draws * n).reshape(draws, n).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=16)
+def _ways(n: int, m: int) -> IntArray:
+    """Shape (n^m, n): how often each of n things is taken, in every sequence of m takings."""
+    counts_LN = np.zeros((n**m, n), np.int64)
+    ways = np.arange(n**m)
+    for _ in range(m):
+        ways, chosen_L = np.divmod(ways, n)
+        counts_LN[np.arange(n**m), chosen_L] += 1
+    counts_LN.flags.writeable = False
+    return counts_LN
 
 
 @attrs.frozen(eq=False)
 class Block:
-    """Draws ``first`` and following.
+    """Draws ``first`` and following, as random numbers and not yet as counts.
 
-    ``counts_BT`` says how often each task was taken, ``picks`` for every stratum which line of its menu that was
-    (``None`` where it has no menu).
+    ``picks`` has for every stratum an array (B, J): one line of its menu (J = 1), or, where it has no menu, each of the
+    J tasks taken, counted within the stratum.
     """
 
     first: int
-    counts_BT: FloatArray
-    picks: tuple[NDArray[np.uint16] | None, ...]
+    picks: tuple[PickArray, ...]
+    plan: Plan
+
+    @property
+    def draws(self) -> int:
+        return len(self.picks[0])
+
+    @property
+    def counts_BT(self) -> FloatArray:
+        """How often each task was taken."""
+        counts_BT = np.empty((self.draws, self.plan.tasks))
+        for stratum, picks_BJ in zip(self.plan.strata, self.picks, strict=True):
+            counts_BT[:, stratum.columns] = stratum.counts_BN(picks_BJ)
+        return counts_BT
 
 
 @attrs.frozen(eq=False)
@@ -83,36 +116,22 @@ class Plan:
             scale_T[stratum.tasks] = len(stratum.tasks) / stratum.takes
         return scale_T
 
-    def menus(self) -> tuple[FloatArray | None, ...]:
-        """:meth:`Stratum.menu` of every stratum."""
-        return tuple(stratum.menu() for stratum in self.strata)
-
     def blocks(self, draws: int, seed: int, stream: int = 0) -> Iterator[Block]:
         """The draws in blocks.  ``stream`` separates samples that are drawn independently under one ``seed``."""
-        size = max(1, min(2**15, 2**20 // self.tasks))
-        menus = self.menus()
+        size = max(1, min(BLOCK, CELLS // self.tasks))
         for number, first in enumerate(range(0, draws, size)):
-            yield self._block(first, min(size, draws - first), menus, (seed, stream, number))
+            picks = []
+            for h, stratum in enumerate(self.strata):
+                # A generator for every stratum and block: the first draws are the same however many are wanted.
+                rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(stream, number, h))))
+                picks.append(_picks(stratum, rng, min(size, draws - first)))
+            yield Block(first, tuple(picks), self)
 
-    def _block(self, first: int, draws: int, menus: tuple[FloatArray | None, ...], key: tuple[int, int, int]) -> Block:
-        seed, *address = key
-        counts_BT = np.empty((draws, self.tasks))
-        picks: list[NDArray[np.uint16] | None] = []
-        for h, (stratum, menu) in enumerate(zip(self.strata, menus, strict=True)):
-            # A generator for every stratum and block: the first draws are the same however many are wanted.
-            rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(*address, h))))
-            if menu is not None:
-                picked_B = rng.integers(len(menu), size=draws, dtype=np.uint16)
-                counts_BT[:, stratum.columns] = np.take(menu, picked_B, axis=0)
-                picks.append(picked_B)
-                continue
-            n = len(stratum.tasks)
-            narrow: type[np.unsignedinteger[Any]] = np.uint16 if n < 2**16 else np.uint32
-            chosen_BM = rng.integers(n, size=(draws, stratum.takes), dtype=narrow)
-            cells_BM = np.add(chosen_BM, np.arange(0, draws * n, n)[:, None])
-            counts_BT[:, stratum.columns] = np.bincount(cells_BM.ravel(), minlength=draws * n).reshape(draws, n)
-            picks.append(None)
-        return Block(first, counts_BT, tuple(picks))
+
+def _picks(stratum: Stratum, rng: np.random.Generator, draws: int) -> PickArray:
+    lines, times = (len(stratum.tasks), stratum.takes) if stratum.menu is None else (len(stratum.menu), 1)
+    narrow: type[np.unsignedinteger[Any]] = np.uint16 if lines < 2**16 else np.uint32
+    return rng.integers(lines, size=(draws, times), dtype=narrow)
 
 
 def ordinary(strata: Sequence[str]) -> Plan:

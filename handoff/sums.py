@@ -7,6 +7,7 @@ Counts and weights are whole numbers, hence the sums are exact whatever the orde
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -19,7 +20,7 @@ from handoff.table import BoolArray, IntArray, Table
 FloatArray = NDArray[np.float64]
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Count:
     """Something counted per task over its seed slots: a kind, and the checkpoints or steps that it is about."""
 
@@ -35,40 +36,49 @@ class Count:
         return counts_T
 
 
+#: One count, or several that are added up.
+Counts = Count | tuple[Count, ...]
 #: Episodes of a task: its seed slots.
 EPISODES = Count("episodes")
 
 
+@functools.lru_cache(maxsize=1024)
 def arrived(reacher: str) -> Count:
     """Seed slots on which A_w = 1."""
     return Count("arrived", (reacher,))
 
 
+@functools.lru_cache(maxsize=1024)
 def arrived_within(reacher: str, steps: int) -> Count:
     """Seed slots on which tau_D <= ``steps``."""
     return Count("arrived_within", (reacher, steps))
 
 
+@functools.lru_cache(maxsize=1024)
 def actions(reacher: str) -> Count:
     """Reacher actions until arrival or stopping, added up."""
     return Count("actions", (reacher,))
 
 
+@functools.lru_cache(maxsize=1024)
 def won(reacher: str, solver: str) -> Count:
     """Seed slots on which Y_{w,r} = 1."""
     return Count("won", (reacher, solver))
 
 
+@functools.lru_cache(maxsize=1024)
 def won_only(reacher: str, winner: str, loser: str) -> Count:
     """Seed slots whose reached state ``winner`` completes and ``loser`` does not."""
     return Count("won_only", (reacher, winner, loser))
 
 
+@functools.lru_cache(maxsize=1024)
 def bridged(reacher: str, solver: str) -> Count:
     """Seed slots on which the solver's first action stays on a shortest path."""
     return Count("bridged", (reacher, solver))
 
 
+@functools.lru_cache(maxsize=1024)
 def finished(reacher: str, solver: str) -> Count:
     """Seed slots won after a first action that stays on a shortest path."""
     return Count("finished", (reacher, solver))
@@ -80,27 +90,32 @@ class Sums:
     def __init__(self, index: Mapping[Count, int], sums_KB: FloatArray) -> None:
         self._index = index
         self._sums_KB = sums_KB
-        self._ratios: dict[tuple[tuple[Count, ...], tuple[Count, ...]], FloatArray] = {}
+        self._totals: dict[tuple[Count, ...], FloatArray] = {}
+        self._ratios: dict[tuple[Counts, Counts], FloatArray] = {}
 
-    def total(self, counts: tuple[Count, ...]) -> FloatArray:
+    def total(self, counts: Counts) -> FloatArray:
         """The counts added up, shape (B,)."""
-        total_B: FloatArray = self._sums_KB[self._index[counts[0]]]
-        for count in counts[1:]:
-            total_B = total_B + self._sums_KB[self._index[count]]
-        return total_B
+        if isinstance(counts, Count):
+            sums_B: FloatArray = self._sums_KB[self._index[counts]]
+            return sums_B
+        known = self._totals.get(counts)
+        if known is None:
+            known = self.total(counts[0])
+            for count in counts[1:]:
+                known = known + self.total(count)
+            self._totals[counts] = known
+        return known
 
-    def ratio(self, numerator: Count | tuple[Count, ...], denominator: Count | tuple[Count, ...]) -> FloatArray:
+    def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
         """``numerator / denominator``, shape (B,); NaN where the denominator is empty.  Tuples are added up first."""
-        parts = (_tuple(numerator), _tuple(denominator))
-        known = self._ratios.get(parts)
+        known = self._ratios.get((numerator, denominator))
         if known is None:
             with np.errstate(invalid="ignore", divide="ignore"):
-                known = self.total(parts[0]) / self.total(parts[1])
-            self._ratios[parts] = known
+                known = self._ratios[numerator, denominator] = self.total(numerator) / self.total(denominator)
         return known
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Ratio:
     """One ratio that an estimand is made of, as counted in the data.
 
@@ -117,40 +132,44 @@ class Observed(Sums):
     """The sums of the data as they are (B = 1), which also notes what a formula asks for.
 
     ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order;
-    ``asked`` are all counts ever asked for.
+    ``asked`` (which several may share) gets all counts ever asked for, of all tasks.
     """
 
-    def __init__(self, table: Table, type: str | None = None) -> None:
+    def __init__(self, table: Table, type: str | None, asked: dict[Count, IntArray]) -> None:
         super().__init__({}, np.empty((0, 1)))
         self._table = table
         self._mask_T = np.array([type is None or stratum == type for stratum in table.strata])
-        self.asked: dict[Count, IntArray] = {}
+        self._noted: dict[tuple[Counts, Counts], Ratio] = {}
+        self.asked = asked
         self.ratios: dict[Ratio, None] = {}
 
     def forget(self) -> None:
         self.ratios = {}
 
-    def ratio(self, numerator: Count | tuple[Count, ...], denominator: Count | tuple[Count, ...]) -> FloatArray:
-        above_T, below_T = self._per_task(_tuple(numerator)), self._per_task(_tuple(denominator))
-        above, below = int(above_T.sum()), int(below_T.sum())
-        label = f"{_label(numerator)} / {_label(denominator)}"
-        self.ratios[Ratio(label, above, below, int((below_T > 0).sum()))] = None
-        return np.array([above / below if below else np.nan])
+    def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
+        found = self._noted.get((numerator, denominator))
+        if found is None:
+            above_T, below_T = self._per_task(_tuple(numerator)), self._per_task(_tuple(denominator))
+            label = f"{_label(numerator)} / {_label(denominator)}"
+            found = Ratio(label, int(above_T.sum()), int(below_T.sum()), int(np.count_nonzero(below_T)))
+            self._noted[numerator, denominator] = found
+        self.ratios[found] = None
+        return np.array([found.numerator / found.denominator if found.denominator else np.nan])
 
     def _per_task(self, counts: tuple[Count, ...]) -> IntArray:
         for count in counts:
             if count not in self.asked:
                 self.asked[count] = count.per_task(self._table)
-        total_T: IntArray = sum((self.asked[count] for count in counts), np.zeros_like(self._mask_T, np.int64))
+        total_T: IntArray = sum((self.asked[count] for count in counts[1:]), self.asked[counts[0]])
         masked: IntArray = total_T[self._mask_T]
         return masked
 
 
-def _tuple(counts: Count | tuple[Count, ...]) -> tuple[Count, ...]:
+def _tuple(counts: Counts) -> tuple[Count, ...]:
     return (counts,) if isinstance(counts, Count) else counts
 
 
-def _label(counts: Count | tuple[Count, ...]) -> str:
+def _label(counts: Counts) -> str:
     parts = [str(count) for count in _tuple(counts)]
     return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
 

@@ -118,18 +118,16 @@ class Prediction:
             if type is not None or name in ("predicted", "observed", "residual")
         )
         self.points_E = self._combine(self._here.points_E[:, None], self._there.points_E[:, None])[:, 0]
-        self.alone_E: tuple[str | None, ...] = (None,) * len(self.estimands)  # a type has tasks in both samples
         self.ratios_E = self._ratios()
         self.limits_E: FloatArray = np.array([LIMITS[e.name.removeprefix("transport_")] for e in self.estimands])
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
         """Shape (E, B), the quantities of every type and then of the whole."""
         cut = self._tasks
-        values_EB = self._combine(
+        return self._combine(
             self._here.values(weights_BT[:, :cut], scale_T[:cut]),
             self._there.values(weights_BT[:, cut:], scale_T[cut:]),
         )
-        return values_EB if which is None else values_EB[list(which)]
 
     def _combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
         types = len(self.types)

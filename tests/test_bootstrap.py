@@ -14,11 +14,13 @@ import pytest
 from scipy import stats
 
 from handoff.bootstrap import Estimate, draw, estimate, plan_of
+from handoff.distribution import distributions
 from handoff.errors import UsageError
 from handoff.estimands import Estimand, estimand, standard
 from handoff.evaluation import Evaluation
 from handoff.intervals import effective_trials, percentiles, score, student, widened
 from handoff.jackknife import spread
+from handoff.packing import packing
 from handoff.resampling import Plan, ordinary, rescaled
 from handoff.table import Table
 
@@ -367,3 +369,58 @@ def test_intervals_are_the_same_bytes_in_every_process() -> None:
 def test_options_that_make_no_interval_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         estimate(unbalanced(), [Estimand("reach", (("reacher", "rl"),))], **options)  # type: ignore[arg-type]
+
+
+# What makes it fast gives the same numbers.
+
+
+@pytest.mark.parametrize("method", ["paper", "rescaled"])
+@pytest.mark.parametrize("sizes", [SIZES, (5,) * 6, (1, 2, 1, 12), (30, 9)])
+def test_looked_up_draws_are_those_of_the_weight_matrix_exactly(sizes: tuple[int, ...], method: str) -> None:
+    table = unbalanced(sizes)
+    plan = plan_of(table, method)
+    evaluation = Evaluation(table, standard(table))
+    values_EB = draw(evaluation, plan, 700, seed=3)
+    for e, found in enumerate(distributions(evaluation, plan, 700, seed=3)):
+        if math.isnan(evaluation.points_E[e]):
+            assert found.draws == 0
+            continue
+        defined_B = values_EB[e][~np.isnan(values_EB[e])]
+        times_V = np.ones(len(found.values_V), int) if found.times_V is None else found.times_V
+        assert np.array_equal(np.sort(np.repeat(found.values_V, times_V)), np.sort(defined_B))
+        assert (found.draws, found.excluded) == (700, 700 - len(defined_B))
+        if len(defined_B):
+            assert (found.least, found.most) == (defined_B.min(), defined_B.max())
+
+
+def test_values_that_are_not_kept_leave_their_range_and_the_empty_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = unbalanced()
+    plan = plan_of(table, "rescaled")
+    evaluation = Evaluation(table, standard(table))
+    monkeypatch.setattr("handoff.resampling.BLOCK", 64)  # several blocks, of which the last is shorter
+    kept = distributions(evaluation, plan, 500, seed=3)
+    passed = distributions(evaluation, plan, 500, seed=3, keep=[0])
+    for e, (a, b) in enumerate(zip(kept, passed, strict=True)):
+        assert (a.draws, a.excluded, a.least, a.most) == (b.draws, b.excluded, b.least, b.most)
+        assert evaluation.estimands[e].type is not None or len(b.values_V) == (len(a.values_V) if e == 0 else 0)
+
+
+@pytest.mark.parametrize("largest", [255, 256, 65_535, 65_536, 2**32 - 1, 2**32])
+def test_packed_numbers_add_up_to_the_largest_total_without_touching_their_neighbours(largest: int) -> None:
+    rng = np.random.default_rng(largest)
+    for many in (1, 3, 8, 11):
+        kept = packing(many, largest)
+        part_LK = rng.integers(0, largest // 2 + 1, (40, many))
+        rest_LK = largest - part_LK  # every sum is the largest total
+        words_WL = kept.pack(part_LK) + kept.pack(rest_LK)
+        assert np.array_equal(kept.unpack(words_WL), np.full((many, 40), float(largest)))
+        assert np.array_equal(kept.unpack(kept.pack(part_LK)), part_LK.T)
+
+
+def test_percentiles_of_repeated_values_are_numpys_of_all_of_them() -> None:
+    rng = np.random.default_rng(4)
+    for size in (1, 2, 30):
+        values_V, times_V = rng.standard_normal(size), rng.integers(1, 40, size)
+        every = np.repeat(values_V, times_V)
+        for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.5, 0.5), (0.0, 1.0)):
+            assert percentiles(values_V, low, high, times_V) == pytest.approx(np.quantile(every, [low, high]))

@@ -6,7 +6,7 @@ no task in common, and without an interval in between, where neither holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -46,14 +46,13 @@ class Independent:
         self.points_E: FloatArray = second.points_E - first.points_E
         self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
         self.limits_E: FloatArray = first.limits_E + second.limits_E
-        self.alone_E: tuple[str | None, ...] = (None,) * len(self.estimands)  # a type has tasks in both tables
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray, which: Sequence[int] | None = None) -> FloatArray:
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
         """Shape (E, B)."""
         first, second = self._parts
         cut = self._cut
-        before_EB = first.values(weights_BT[:, :cut], scale_T[:cut], which)
-        return second.values(weights_BT[:, cut:], scale_T[cut:], which) - before_EB
+        before_EB = first.values(weights_BT[:, :cut], scale_T[:cut])
+        return second.values(weights_BT[:, cut:], scale_T[cut:]) - before_EB
 
 
 def compare(first: Study, second: Study, options: Options | None = None, anyway: bool = False) -> Json:
