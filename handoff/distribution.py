@@ -40,21 +40,23 @@ class Distribution:
         return percentiles(self.values_V, low, high, self.times_V)
 
 
-def distribution(values_V: FloatArray, times_V: IntArray | None = None) -> Distribution:
+def distribution(values_V: FloatArray, times_V: IntArray | None = None, *, keep: bool = True) -> Distribution:
     """Of values among which may be NaN."""
 
     def number() -> int:
         return len(values_V) if times_V is None else int(times_V.sum())
 
     draws = number()
+    excluded = 0
     least = float(values_V.min(initial=math.inf))
     if math.isnan(least):  # cheaper than to look for NaN where there are none
         defined_V = ~np.isnan(values_V)
         values_V = values_V[defined_V]
         times_V = None if times_V is None else times_V[defined_V]
+        excluded = draws - number()
         least = float(values_V.min(initial=math.inf))
     most = float(values_V.max(initial=-math.inf))
-    return Distribution(draws, draws - number(), least, most, values_V, times_V)
+    return Distribution(draws, excluded, least, most, *((values_V, times_V) if keep else ()))
 
 
 def _together(parts: list[Distribution]) -> Distribution:
@@ -94,7 +96,7 @@ def distributions(
             if e in values:
                 values[e][block.first : block.first + block.draws] = values_B
             else:
-                passing[e] = attrs.evolve(distribution(values_B), values_V=NOTHING)
+                passing[e] = distribution(values_B, keep=False)
         return times, passing
 
     done = [work(block) for block in plan.blocks(draws, seed)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-import attrs
 import numpy as np
 
 from handoff.estimands import EQUATIONS, Estimand
@@ -82,21 +81,21 @@ class Evaluation:
         of all tasks under ``None``.  Nothing is said of estimands of a type that is not there."""
         by_type = dict(by_type)
         whole = Sums(self._index, by_type.pop(None, np.empty((0, 0))))
-        alike: dict[Estimand, dict[str, int]] = {}
+        alike: dict[tuple[object, ...], dict[str, int]] = {}
         for e in which:
             estimand = self.estimands[e]
             if estimand.type is None:
                 yield e, estimand(whole)
             elif estimand.type in by_type:
-                alike.setdefault(attrs.evolve(estimand, type=None), {})[estimand.type] = e
+                alike.setdefault((estimand.name, estimand.arguments), {})[estimand.type] = e
         if not alike:
             return
         # What differs in its type only is one formula, of all types side by side: many short arrays would be slow.
         beside = Sums(self._index, np.concatenate(list(by_type.values()), axis=1))
         stops = np.cumsum([sums_KB.shape[1] for sums_KB in by_type.values()])
         spans = {type: slice(stop - by_type[type].shape[1], stop) for type, stop in zip(by_type, stops, strict=True)}
-        for formula, group in alike.items():
-            values = formula(beside)
+        for group in alike.values():
+            values = self.estimands[next(iter(group.values()))](beside)
             for type, e in group.items():
                 yield e, values[spans[type]]
 

@@ -20,8 +20,8 @@ from handoff.table import IntArray
 
 #: A stratum that can be drawn in at most so many ways has them listed: a draw is then one number, not one a task.
 MENU = 2**13
-#: Draws in a block: what is worked out for them at a time should stay in the cache.
-BLOCK = 50_000
+#: Draws in a block: few enough for what is worked out from them to stay in the cache, many enough for numpy to be fast.
+BLOCK = 20_000
 #: Draws x tasks in a block, at most.
 CELLS = 2**24
 
