@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import StoreError, UsageError
-from handoff.store import write_atomically
+from handoff.store import MANIFEST, write_atomically
 from handoff.study import Study
 
 Rows = list[dict[str, Any]]
@@ -31,8 +31,12 @@ def export(study: Study, folder: Path, formats: Sequence[str] | None = None) -> 
     """Write the tables ``endpoints``, ``trajectories`` and ``steps`` to ``folder`` in each of ``formats``.
 
     Without ``formats`` all are written that can be.  Raises :class:`~handoff.errors.UsageError` if Parquet was asked
-    for and pyarrow is not installed, :class:`~handoff.errors.StoreError` if the folder cannot be written.
+    for and pyarrow is not installed, or if ``folder`` is a run's own or a link inside it, :class:`~handoff.errors.StoreError` if the folder cannot be written.
     """
+    if folder.is_symlink() and study.folder in folder.parents:
+        raise UsageError(f"{folder} is a link that came with the run; give a folder by --out")
+    if (folder / MANIFEST).exists():
+        raise UsageError(f"{folder} holds a run or generated games, not tables; choose another --out")
     skipped = None
     chosen = list(dict.fromkeys(formats or FORMATS))
     if "parquet" in chosen and not _has_pyarrow():

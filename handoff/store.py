@@ -129,7 +129,9 @@ def _is_json(raw: bytes) -> bool:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees all of it or nothing, and a crash leaves the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Not a longer name than the file's: a folder may allow no more.
+    short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
+    temporary = path.with_name(f".{short}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -187,12 +189,17 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     lines, rest = split_lines(data)
     if rest and (folder / SEAL).exists():
-        raise Damage(f"{path}, line {len(lines) + 1}: torn or not a record, though the run was sealed complete")
+        raise _after_the_seal(path, len(lines), rest)
     prev = str(manifest["digest"])
     for number, raw in enumerate(lines, start=1):
         line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
         prev = line.digest
         yield line
+
+
+def _after_the_seal(path: Path, records: int, rest: bytes) -> Damage:
+    what = f"torn or not a record ({len(rest)} bytes)" if rest.strip() else "blank"
+    return Damage(f"{path}, line {records + 1}: {what}, though the run was sealed complete")
 
 
 def read_seal(folder: Path) -> dict[str, Any] | None:
@@ -356,7 +363,9 @@ class Store:
             length += len(raw) + 1
         self._sealed = len(lines)
         seal = read_seal(self.folder)
-        if seal is not None and (seal["records"] != self._sealed or seal["head"] != self._head or rest):
+        if seal is not None and rest:
+            raise _after_the_seal(records_path, len(lines), rest)
+        if seal is not None and (seal["records"] != self._sealed or seal["head"] != self._head):
             raise Damage(
                 f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
                 f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"

@@ -19,6 +19,7 @@ from handoff.environment import Environment
 from handoff.envs.alfworld.engine import ENGINE_VERSION, CompiledGame, Episode, Snapshot
 from handoff.envs.alfworld.games import SPLITS, Game, find_source, mask_sentence
 from handoff.envs.alfworld.native import NativeEngine
+from handoff.envs.alfworld.sas import NotTranslated
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
@@ -84,13 +85,19 @@ class AlfworldEnvironment(Environment):
                 compiled = CompiledGame.of(game)
             except DataError as error:
                 if not (self._trust and self.engine == NativeAlfworld.engine):
-                    raise DataError(f"game {task.name} ({task.source}): {error}") from error
+                    raise DataError(f"game {task.name} ({task.source}): {error}{self._advice(error)}") from error
             _GAMES[key] = (game, compiled)
             while len(_GAMES) > _MEMORY:
                 _GAMES.popitem(last=False)
         _GAMES.move_to_end(key)
         return _GAMES[key]
 
+
+    def _advice(self, error: DataError) -> str:
+        """What to do about a game that is trusted and cannot be compiled."""
+        if not self._trust or isinstance(error, NotTranslated):
+            return ""
+        return "; what is not in the compiled engine's form is played by the native one (--engine native)"
 
 class CompiledAlfworld(AlfworldEnvironment):
     """ALFWorld on the compiled engine."""

@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from handoff.cli import numbers
-from handoff.cli.options import as_json, default_workers, quiet
+from handoff.cli.options import PATH, as_json, default_workers, quiet
 from handoff.envs.alfworld.games import SPLITS
 from handoff.progress import Progress, for_console
 
-_out = click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write into.")
+_out = click.option("--out", required=True, type=PATH, help="Folder to write into.")
 
 
 def _progress(silent: bool) -> Progress:

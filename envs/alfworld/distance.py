@@ -9,7 +9,7 @@ from typing import BinaryIO
 import click
 
 from handoff.cli import numbers
-from handoff.cli.options import as_json
+from handoff.cli.options import PATH, as_json
 from handoff.errors import DataError
 
 
@@ -20,7 +20,7 @@ Examples:
   handoff distance game.tw-pddl --actions episode.txt --limit 8
   handoff distance game.tw-pddl --actions - --json < episode.txt"""
 )
-@click.argument("game", type=click.Path(path_type=Path))
+@click.argument("game", type=PATH)
 @click.option(
     "--actions",
     metavar="FILE",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 import attrs
 
 from handoff.canonical import digest, parse
+from handoff.envs.alfworld.accept import MOST_BYTES, require_acceptable
 from handoff.errors import DataError, UsageError
 from handoff.records import Task
 
@@ -105,6 +107,12 @@ def load_game(path: str | os.PathLike[str], trust: bool = False) -> Game:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        # A pipe or a device would be waited for, and a file that is no game fill the memory.
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise DataError(f"game file {path} is not a file")
+        if found.st_size > MOST_BYTES:
+            raise DataError(f"game file {path} has {found.st_size:,} bytes; at most {MOST_BYTES:,} are accepted")
         raw = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read game file {path}: {error.strerror or error}") from error
@@ -134,6 +142,7 @@ def _game(data: Mapping[str, Any], path: Path, trust: bool) -> Game:
     ):
         raise DataError(f"game file {path}: 'walkthrough' is not a list of commands")
     domain, grammar, problem = texts
+    require_acceptable(domain, problem, f"game file {path}")
     reason = None if trust else grammar_problem(grammar)
     if reason:
         raise DataError(
@@ -161,14 +170,22 @@ class FolderSource:
     def tasks(self, split: str) -> Sequence[Task]:
         found = []
         elsewhere: dict[str, int] = {}
+        unsolvable = 0
         for path in self._files():
             its_split = self._split(path)
             if its_split != split:
                 elsewhere[its_split] = elsewhere.get(its_split, 0) + 1
                 continue
             data = _read(path)
-            if data.get("solvable") is not False:  # the release keeps games that are not, evaluations skip them
-                found.append(self._task(path, split, data))
+            if data.get("solvable") is False:  # the release keeps games that are not, evaluations skip them
+                unsolvable += 1
+                continue
+            found.append(self._task(path, split, data))
+        if not found and unsolvable:
+            raise UsageError(
+                f"no games of split {split!r} below {self.root.absolute()} can be won: all {unsolvable} are marked "
+                '"solvable": false'
+            )
         if not found:
             others = ", ".join(f"{name}: {count}" for name, count in sorted(elsewhere.items()))
             raise UsageError(
@@ -185,6 +202,8 @@ class FolderSource:
         if relative.is_absolute() or ".." in relative.parts:
             raise DataError(f"task {task.name} names a file outside the data folder: {task.source!r}")
         path = self.root if self.root.is_file() else self.root / relative
+        if path != self.root:
+            _require_inside(os.path.realpath(self.root), path, os.path.realpath(path))
         game = load_game(path, self.trust)
         if game.id != task.id:
             raise DataError(f"game file {path} has digest {game.id[:12]}..., the task {task.name} is {task.id[:12]}...")
@@ -194,16 +213,20 @@ class FolderSource:
         if self.root.is_file():
             yield self.root
             return
-        seen: set[str] = set()
+        root, seen = os.path.realpath(self.root), set[str]()
         for folder, subfolders, files in os.walk(self.root, followlinks=True):
             real = os.path.realpath(folder)
+            _require_inside(root, Path(folder), real)
             if real in seen:  # a link back up
                 subfolders.clear()
                 continue
             seen.add(real)
-            subfolders.sort()
+            # Where the games lie goes before links to it.
+            subfolders.sort(key=lambda name: (os.path.islink(os.path.join(folder, name)), name))
             if GAME_FILE in files:
-                yield Path(folder, GAME_FILE)
+                path = Path(folder, GAME_FILE)
+                _require_inside(root, path, os.path.realpath(path))
+                yield path
 
     def _split(self, path: Path) -> str:
         return next((part for part in reversed(path.absolute().parts[:-1]) if part in SPLITS), "default")
@@ -214,6 +237,15 @@ class FolderSource:
         kind = next((w for w in (part.split("-")[0] for part in reversed(parts)) if w in TASK_TYPES), "unknown")
         source = path.name if self.root.is_file() else path.relative_to(self.root).as_posix()
         return Task(id=game.id, name="/".join(parts[-2:]), type=kind, split=split, source=source)
+
+
+def _require_inside(root: str, path: Path, real: str) -> None:
+    """Raise :class:`~handoff.errors.DataError` if ``path``, below the data folder ``root``, really lies elsewhere."""
+    if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
+        raise DataError(
+            f"{path} is a link that leads out of the data folder (to {real}); put the games themselves there, "
+            "or give the other folder by --data"
+        )
 
 
 def find_source(data: str | None, trust: bool = False) -> GameSource:

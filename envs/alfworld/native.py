@@ -140,7 +140,7 @@ class NativeEngine:
                 state = self._env.reset()
             except (Exception, SystemExit) as error:  # the translator exits on some malformed problems
                 raise DataError(
-                    f"textworld cannot load game {game.id[:12]}...: {type(error).__name__}: {error!s:.200}"
+                    f"textworld cannot load game {game.id[:12]}...: {type(error).__name__}: {sas.reason(error)}"
                 ) from error
         self._loaded = game.id
         return _record(state)

@@ -31,6 +31,17 @@ Fact = tuple[str, ...]
 TRANSLATOR = threading.RLock()
 
 
+class NotTranslated(DataError):
+    """The planner does not accept a game, so no engine does."""
+
+
+def reason(error: BaseException) -> str:
+    """What the planner's parser says, in words."""
+    if isinstance(error, StopIteration) or isinstance(error.__cause__, StopIteration):
+        return "a part of it is missing, or ends too early"
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 @attrs.frozen
 class Effect:
     """After the operator, ``variable`` has ``value`` if all ``conditions`` held before it."""
@@ -135,8 +146,7 @@ def _planner(domain: str, problem: str) -> tuple[str, dict[str, Any]]:
                 "parameters": [[a.name, [[p.name, p.type_name] for p in a.parameters]] for a in task.actions],
             }
         except (Exception, SystemExit) as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise DataError(f"the game's PDDL is not accepted by the planner: {reason}") from error
+            raise NotTranslated(f"the game's PDDL is not accepted by the planner: {reason(error)}") from error
         finally:
             sys.argv, sys.stdout = argv, stdout
     return text, declarations

@@ -20,7 +20,7 @@ Examples:
 
 Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted."""
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=options.PATH)
 @click.option("--data", metavar="PATH", help="Where the tasks lie now.  [default: where the run found them]")
 @click.option("--records-only", is_flag=True, help="Check the records against themselves; replay nothing.")
 @click.option(

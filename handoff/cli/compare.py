@@ -23,8 +23,8 @@ Examples:
 Differences are second minus first: paired where both runs have the same tasks, of independent samples where they have
 none in common."""
 )
-@click.argument("first", metavar="RUN1", type=click.Path(path_type=Path))
-@click.argument("second", metavar="RUN2", type=click.Path(path_type=Path))
+@click.argument("first", metavar="RUN1", type=options.PATH)
+@click.argument("second", metavar="RUN2", type=options.PATH)
 @click.option("--anyway", is_flag=True, help="Take differences of runs of different environments too.")
 @bootstrap_options.of_a_report
 @options.as_json

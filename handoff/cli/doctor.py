@@ -23,7 +23,7 @@ Examples:
 Exit code: 0 every decision was the same in every way of asking, 1 some were not, 2 the request was wrong, 3 a server
 went away."""
 )
-@click.option("--config", "file", type=click.Path(path_type=Path), help="A study's TOML file: its policies, or -p's.")
+@click.option("--config", "file", type=options.PATH, help="A study's TOML file: its policies, or -p's.")
 @click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="A policy to examine; repeats.")
 @click.option(
     "--requests",
@@ -33,8 +33,8 @@ went away."""
     type=numbers.Whole(2, 10_000),
     help="How many requests to ask.",
 )
-@click.option("--keep", type=click.Path(path_type=Path), help="Write the answers to this file.")
-@click.option("--compare", type=click.Path(path_type=Path), help="Compare the answers with such a file.")
+@click.option("--keep", type=options.PATH, help="Write the answers to this file.")
+@click.option("--compare", type=options.PATH, help="Compare the answers with such a file.")
 @model_options
 @options.as_json
 def doctor(

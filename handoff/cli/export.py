@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from handoff.cli import options
+
 
 @click.command(
     epilog="""\b
@@ -16,8 +18,8 @@ Examples:
 Tables: endpoints (task,type,seed,reacher,solver,arrived,won and more: what `handoff estimate` reads),
 trajectories, steps."""
 )
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables.  [default: RUN/export]")
+@click.argument("run", type=options.PATH)
+@click.option("--out", type=options.PATH, help="Folder for the tables.  [default: RUN/export]")
 @click.option(
     "--format",
     "formats",
@@ -30,7 +32,7 @@ def export(run: Path, out: Path | None, formats: tuple[str, ...]) -> None:
     from handoff import export as exporting
     from handoff import study
 
-    result = exporting.export(study.load(run), out or run / "export", formats or None)
+    result = exporting.export(study.load(run), run / "export" if out is None else out, formats or None)
     for path, rows in result.written:
         click.echo(f"{path}: {rows} rows")
     if result.skipped:

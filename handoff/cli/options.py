@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
 
 from handoff.cli import numbers
 from handoff.errors import UsageError
+
+
+class _Path(click.Path):
+    """A path; an empty one, which Python takes for the folder where one is, is a slip (an unset variable)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Path(path_type=Path)
 
 
 def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ Solve is guessed by solver, or by reacher/solver where it depends on who reached
 )
 @click.option("--reach", "reach", multiple=True, metavar="NAME=RATE", help="Guess of a reacher's Reach; repeats.")
 @click.option("--solve", "solve", multiple=True, metavar="[REACHER/]SOLVER=RATE", help="Guess of Solve; repeats.")
-@click.option("--pilot", type=click.Path(path_type=Path), metavar="TABLE", help="Pilot study instead of guesses.")
+@click.option("--pilot", type=options.PATH, metavar="TABLE", help="Pilot study instead of guesses.")
 @click.option(
     "--half-width", type=numbers.RATE, metavar="W", help="Wanted half-width of the interval: 0.1 is ten points."
 )

@@ -25,7 +25,7 @@ Examples:
 
 The page stands alone (no network) and has a twin in JSON of every number beside it: page.html, page.json."""
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=options.PATH)
 @click.option(
     "--html",
     is_flag=False,
@@ -33,9 +33,7 @@ The page stands alone (no network) and has a twin in JSON of every number beside
     metavar="[PATH]",
     help="Write the page, and its numbers as JSON beside it.  [default: RUN/report.html]",
 )
-@click.option(
-    "--external", type=click.Path(path_type=Path), metavar="RUN", help="Run of other tasks to predict from (Eq. 10)."
-)
+@click.option("--external", type=options.PATH, metavar="RUN", help="Run of other tasks to predict from (Eq. 10).")
 @bootstrap_options.of_a_report
 @options.as_json
 def report(

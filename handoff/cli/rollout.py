@@ -53,7 +53,7 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
 @model_options
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
+@click.option("--out", type=options.PATH, help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
 @options.workers
 @options.ray
 @options.quiet
@@ -112,7 +112,7 @@ def rollout(
     chosen = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
     models = files.model_options(list(specs), files.EMPTY, model)
     prepared = protocol.prepare(environment, chosen, config, specs, models)
-    folder = out or prepared.default_folder
+    folder = prepared.default_folder if out is None else out
     console = make_console(stderr=True, quiet=quiet)
     console.print(f"{len(prepared.plan)} rollouts of {len(prepared.tasks)} tasks into {folder}", highlight=False)
     for remark in prepared.run(folder, workers, progress.for_console(console, quiet), ray=ray):

@@ -27,7 +27,7 @@ Typing the same command again resumes the run, or shows its result if it is comp
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again)."""
 )
 @click.argument("environment", required=False)
-@click.option("--config", "file", type=click.Path(path_type=Path), help="A study as a TOML file; options override it.")
+@click.option("--config", "file", type=options.PATH, help="A study as a TOML file; options override it.")
 @click.option("-p", "--policy", "bindings", multiple=True, metavar="NAME=SPEC", help="Bind a policy's name; repeats.")
 @click.option("--reacher", "reachers", multiple=True, metavar="NAME", help="Who acts first; repeats.")
 @click.option("--solver", "solvers", multiple=True, metavar="NAME", help="Who goes on from the clone; repeats.")
@@ -49,7 +49,7 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
 @model_options
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
+@click.option("--out", type=options.PATH, help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
 @options.workers
 @options.ray
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
@@ -126,7 +126,7 @@ def run(
     )
     if file is not None:
         prepared.remarks = {"config": stated.remark()}
-    folder = out or prepared.default_folder
+    folder = prepared.default_folder if out is None else out
     shown = console(stderr=True, quiet=quiet)
     terminal.show_plan(shown if not dry_run or as_json else console(), prepared.identity, folder)
     if dry_run:

@@ -22,8 +22,8 @@ A file has one row a task: task,n,c as CSV with a header, or objects with these 
 of n independent rollouts.  A rollouts run is RUN, or RUN#POLICY if it has several; of a PTGS run the scored rollouts
 count.  The page stands alone (no network) and has a twin in JSON of every number beside it: tax.html, tax.json."""
 )
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("post", type=click.Path(path_type=Path))
+@click.argument("base", type=options.PATH)
+@click.argument("post", type=options.PATH)
 @click.option(
     "--budget", type=numbers.COUNT, metavar="K", help="Rollouts a task.  [default: the fewest that a task has]"
 )
@@ -43,7 +43,7 @@ count.  The page stands alone (no network) and has a twin in JSON of every numbe
     "pairs",
     nargs=2,
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     metavar="BASE POST",
     help="Further pairs, for how well the tax at 8 rollouts foretells the tax at 32; repeats.",
 )

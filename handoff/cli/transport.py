@@ -18,10 +18,8 @@ Examples:
 
 The two must share no task and no game, and must have run the same checkpoints alike."""
 )
-@click.argument("target", type=click.Path(path_type=Path))
-@click.option(
-    "--external", required=True, type=click.Path(path_type=Path), help="Run folder or CSV of the other split."
-)
+@click.argument("target", type=options.PATH)
+@click.option("--external", required=True, type=options.PATH, help="Run folder or CSV of the other split.")
 @click.option("--pair", metavar="A,B", help="The contrast A to B.  [default: the first two reachers]")
 @bootstrap_options.interval
 @bootstrap_options.draws

@@ -29,12 +29,12 @@ def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Pa
     Returns both paths.  Raises :class:`~handoff.errors.UsageError` if a file of a run, or one of ``inputs``, stands
     where one of the two would, and :class:`~handoff.errors.StoreError` if the files cannot be written.
     """
-    path = path / name if path.is_dir() else path
-    twin = path.with_suffix(".json")
-    taken = {other.resolve() for other in inputs}
-    if path == twin or {path.name, twin.name} & OWN or {path.resolve(), twin.resolve()} & taken:
-        raise UsageError(f"--html {path} would write {twin}; choose a name such as {name}")
     try:
+        path = path / name if path.is_dir() else path
+        twin = path.with_suffix(".json")
+        taken = {other.resolve() for other in inputs}
+        if path == twin or {path.name, twin.name} & OWN or {path.resolve(), twin.resolve()} & taken:
+            raise UsageError(f"--html {path} would write {twin}; choose a name such as {name}")
         write_atomically(twin, as_json(numbers, indent=1) + b"\n")
         write_atomically(path, page.encode("utf-8", "replace"))  # "replace": lone surrogates have no UTF-8 form
     except OSError as error:

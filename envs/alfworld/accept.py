@@ -1,0 +1,53 @@
+"""What a game file's PDDL must look like before a planner sees it: whole, of a size that ends, with plain names.
+
+The largest game of the ALFWorld release has 379 objects, 1,130 facts and 4,287 words in 136 kB; the limits are far
+above that.  A translation takes time and memory that grow with a power of these numbers, and nothing else bounds them.
+A name that holds a character which the grammar has a use for (braces, ``#``, ``|``) is text to one engine and an
+expression to the other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from handoff.errors import DataError
+
+MOST_BYTES = 4_000_000
+MOST_WORDS = 40_000
+MOST_OBJECTS = 2_000
+MOST_FACTS = 10_000
+
+_COMMENT = re.compile(r";[^\n]*")
+_WORD = re.compile(r"[^\s()]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:?<>=*/+-]+")
+
+
+def require_acceptable(domain: str, problem: str, where: str) -> None:
+    """Raise :class:`~handoff.errors.DataError`, beginning with ``where``, for a game that is not to be translated."""
+    texts = {"pddl_domain": _COMMENT.sub("", domain).lower(), "pddl_problem": _COMMENT.sub("", problem).lower()}
+    for key, text in texts.items():
+        words = _WORD.findall(text)
+        if len(words) > MOST_WORDS:
+            raise DataError(f"{where} has {len(words):,} words in {key!r}; at most {MOST_WORDS:,} are accepted")
+        for word in words:
+            if not _PLAIN.fullmatch(word):
+                raise DataError(
+                    f"{where}: {key!r} holds the name {word[:40]!r}; letters, digits, - and _ are possible in a name"
+                )
+    text = texts["pddl_problem"]
+    parts = [text.find(part) for part in ("(:objects", "(:init", "(:goal")]
+    for part, place in zip(("(:objects", "(:init", "(:goal"), parts, strict=True):
+        if place < 0 or text.count(part) != 1:
+            raise DataError(f"{where}: 'pddl_problem' has no {part} ...), or more than one")
+    if text.count("(") != text.count(")"):
+        raise DataError(f"{where}: 'pddl_problem' has {text.count('('):,} ( and {text.count(')'):,} )")
+    ends = sorted([*parts, len(text)])
+    sections = [text[place : ends[ends.index(place) + 1]] for place in parts]
+    objects = len([word for word in _WORD.findall(sections[0])[1:] if word != "-"])
+    facts = sections[1].count("(") - 1
+    # A type of its own may follow each name.
+    if objects > 2 * MOST_OBJECTS or facts > MOST_FACTS:
+        raise DataError(
+            f"{where} has {objects:,} words in (:objects ...) and {facts:,} facts; "
+            f"at most {2 * MOST_OBJECTS:,} and {MOST_FACTS:,} are accepted"
+        )

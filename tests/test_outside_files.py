@@ -1,0 +1,241 @@
+"""Paths and game files from outside: nothing leads out of its folder; what cannot be used is named in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from handoff.cli import group, main
+from handoff.envs.alfworld import AlfworldEnvironment
+from handoff.envs.alfworld.accept import MOST_BYTES, MOST_FACTS, MOST_OBJECTS, MOST_WORDS
+from handoff.envs.alfworld.builtin import BuiltinSource
+from handoff.envs.alfworld.games import FolderSource, Game, load_game
+from handoff.envs.alfworld.native import NativeEngine
+from handoff.errors import DataError, HandoffError, UsageError
+from handoff.store import write_atomically
+
+RUN = ["run", "sokoban", "--cross", "random", "--tasks", "3", "--slots", "1", "--budget", "3", "-q", "--workers", "0"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "run"
+    result = CliRunner().invoke(group, [*RUN, "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture(scope="module")
+def form() -> dict[str, Any]:
+    source = BuiltinSource()
+    game = source.load(source.tasks("valid_seen")[0])
+    return {"pddl_domain": game.domain, "grammar": game.grammar, "pddl_problem": game.problem, "solvable": True}
+
+
+def write(folder: Path, content: dict[str, Any]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "game.tw-pddl").write_text(json.dumps(content))
+    return folder / "game.tw-pddl"
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    shown = capsys.readouterr().err
+    assert caught.value.code == 2, shown
+    (line,) = shown.strip().splitlines()
+    return line
+
+
+# Paths ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", "RUN", "--draws", "100", "--html", "LONG"],
+        ["report", "LONG"],
+        ["audit", "LONG"],
+        ["export", "RUN", "--out", "LONG"],
+        ["estimate", "LONG"],
+        ["tax", "LONG", "LONG"],
+        ["distance", "LONG"],
+        ["games", "list", "--data", "LONG"],
+        [*RUN, "--out", "LONG"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_name_that_is_too_long_is_one_sentence(
+    arguments: list[str], run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = {"RUN": str(run), "LONG": "x" * 300}
+    assert "File name too long" in refusal(capsys, *(words.get(word, word) for word in arguments))
+
+
+def test_a_file_may_have_the_longest_name_that_there_is(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 127)  # 254 bytes of 255
+    write_atomically(path, b"x")
+    assert path.read_bytes() == b"x"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["export", "RUN", "--out", ""], [*RUN, "--out", ""], ["report", ""], ["games", "write", "--out", ""]],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_an_empty_path_is_not_the_folder_where_one_is(
+    arguments: list[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "the path is empty" in refusal(capsys, *(str(run) if word == "RUN" else word for word in arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_are_written_into_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(run, tmp_path / "other")
+    before = sorted(path.name for path in (tmp_path / "other").iterdir())
+    for folder in (run, tmp_path / "other"):
+        assert "holds a run" in refusal(capsys, "export", str(run), "--out", str(folder))
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == before
+
+
+def test_a_link_that_came_with_a_run_is_not_written_through(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run, tmp_path / "theirs")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "theirs" / "export").symlink_to(tmp_path / "mine")
+    assert "is a link that came with the run" in refusal(capsys, "export", str(tmp_path / "theirs"))
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+# Folders of games -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_link_that_leads_out_of_the_games_folder_is_refused_by_name(
+    what: str, tmp_path: Path, form: dict[str, Any]
+) -> None:
+    trial = "valid_seen/pick_and_place_simple-A-None-B-1/trial_1"
+    outside = write(tmp_path / "outside" / trial, form)
+    link = tmp_path / "data" / trial / "game.tw-pddl" if what == "file" else tmp_path / "data" / "valid_seen"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside if what == "file" else tmp_path / "outside" / "valid_seen")
+    with pytest.raises(DataError) as caught:
+        FolderSource(tmp_path / "data").tasks("valid_seen")
+    assert f"{link} is a link that leads out of the data folder" in str(caught.value)
+    # The same folder, named by who runs the command, is theirs to read, by way of a link too; so is a link inside it.
+    (tmp_path / "door").symlink_to(tmp_path / "outside")
+    (tmp_path / "outside" / "again").symlink_to(tmp_path / "outside" / "valid_seen")
+    (task,) = FolderSource(tmp_path / "door").tasks("valid_seen")
+    assert FolderSource(tmp_path / "door").load(task).id == task.id
+
+
+def test_a_task_is_not_loaded_through_a_link_that_was_put_in_its_place(tmp_path: Path, form: dict[str, Any]) -> None:
+    path = write(tmp_path / "data" / "valid_seen" / "pick_and_place_simple-A-None-B-1" / "trial_1", form)
+    source = FolderSource(tmp_path / "data")
+    (task,) = source.tasks("valid_seen")
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="leads out of the data folder"):
+        source.load(task)
+
+
+def test_a_folder_with_games_that_cannot_be_won_says_so(tmp_path: Path, form: dict[str, Any]) -> None:
+    write(tmp_path / "valid_seen" / "pick_and_place_simple-A-None-B-1" / "trial_1", {**form, "solvable": False})
+    with pytest.raises(UsageError, match=r'can be won: all 1 are marked "solvable": false'):
+        FolderSource(tmp_path).tasks("valid_seen")
+
+
+def test_a_pipe_in_the_place_of_a_game_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "game.tw-pddl")
+    with pytest.raises(DataError, match="is not a file"):
+        load_game(tmp_path / "game.tw-pddl")
+
+
+# Games ----------------------------------------------------------------------------------------------------------------
+
+
+def insert(problem: str, section: str, more: str) -> str:
+    return problem.replace(f"({section}", f"({section} {more}", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda p: insert(p, ":objects", "my{x} - object"), "holds the name 'my{x}'"),
+        (lambda p: insert(p, ":objects", "my|x - object"), "holds the name 'my|x'"),
+        (lambda p: insert(p, ":objects", "m#y# - object"), "holds the name 'm#y#'"),
+        (lambda p: p.replace("(:goal", "(:gaol"), r"has no \(:goal"),
+        (lambda p: p.replace("(:init", "(:objects"), r"has no \(:objects ...\), or more than one"),
+        (lambda p: p.rstrip()[:-1], r"\d \( and .* \)"),
+        (lambda p: insert(p, ":objects", " ".join(f"o{i}" for i in range(200_000))), "200,0.. words|at most 40,000"),
+        (lambda p: insert(p, ":objects", " ".join(f"o{i}" for i in range(2 * MOST_OBJECTS))), "at most 4,000"),
+        (lambda p: insert(p, ":init", "(f x)" * MOST_FACTS), "10,... facts; at most"),
+        (lambda p: p + " " * MOST_BYTES, "bytes; at most 4,000,000"),
+    ],
+)
+def test_a_game_that_no_engine_should_be_given_is_refused_with_its_file_before_either_sees_it(
+    change: Any, says: str, tmp_path: Path, form: dict[str, Any]
+) -> None:
+    path = write(tmp_path / "game", {**form, "pddl_problem": change(form["pddl_problem"])})
+    with pytest.raises(DataError, match=says) as caught:
+        load_game(path, trust=True)
+    assert str(path) in str(caught.value)
+
+
+def test_the_limits_are_far_above_the_built_in_games() -> None:
+    source = BuiltinSource()
+    for split in source.splits():
+        for task in source.tasks(split):
+            problem = source.load(task).problem
+            assert 6 * len(problem.split()) < MOST_WORDS
+            assert 10 * problem.count("(") < 10 * MOST_FACTS
+            assert 20 * len(problem) < MOST_BYTES
+
+
+def test_a_problem_that_ends_too_early_is_told_in_words_by_the_native_engine_too(form: dict[str, Any]) -> None:
+    problem = form["pddl_problem"]
+    game = Game.of(form["pddl_domain"], form["grammar"], problem[: problem.index("(:goal")] + ")")
+    with pytest.raises(DataError, match="a part of it is missing") as caught:
+        NativeEngine().reset(game)
+    assert "StopIteration" not in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "native"])
+def test_the_advice_about_a_trusted_game_helps(engine: str, tmp_path: Path, form: dict[str, Any]) -> None:
+    """A grammar that runs code is the native engine's; the compiled one says so, and that advice leads on."""
+    grammar = form["grammar"].replace("Your task is to: ", "Your task is to: {str(1 + 1)} ")
+    path = write(tmp_path / "valid_seen" / "pick_and_place_simple-A-None-B-1" / "trial_1", {**form, "grammar": grammar})
+    refused = AlfworldEnvironment(data=str(tmp_path))
+    with pytest.raises(DataError, match="--trust-games"):
+        refused.tasks("valid_seen")
+    environment = AlfworldEnvironment(data=str(tmp_path), engine=engine, trust_games=True)
+    (task,) = environment.tasks("valid_seen")
+    if engine == "native":
+        assert environment.reset(task, 0).admissible
+        return
+    with pytest.raises(HandoffError, match=r"--engine native") as caught:
+        environment.reset(task, 0)
+    assert path.parent.name in str(caught.value)
+
+
+def test_blank_lines_after_the_last_record_of_a_sealed_run_are_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    with open(tmp_path / "run" / "records.jsonl", "ab") as file:
+        file.write(b"\n\n")
+    assert "line 7: blank, though the run was sealed complete" in refusal(capsys, "report", str(tmp_path / "run"))
+    assert "line 7: blank" in refusal(capsys, *RUN, "--out", str(tmp_path / "run"))
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", str(tmp_path / "run"), "--records-only"])
+    assert caught.value.code == 1
+    assert "line 7: blank" in " ".join(capsys.readouterr().out.split())
