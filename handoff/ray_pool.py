@@ -295,9 +295,13 @@ def _connect(address: str) -> tuple[Any, _Connection | None]:
     if ray.is_initialized():
         return ray, None
     if address.startswith("ray://"):
+        # Through a Ray client every call to an environment would go twice over the network, by one more process, and the
+        # run would end with that connection.
+        host = address.removeprefix("ray://").rpartition(":")[0] or "HOST"
         raise UsageError(
             f"{address} is the address of a Ray client server; run this on a node of the cluster and give --ray auto, "
-            "or the address that `ray start --head` printed (HOST:PORT)"
+            "or the address that `ray start --head` printed (HOST:PORT). From a machine outside of it: "
+            f"ray job submit --address http://{host}:8265 -- handoff ... --ray auto"
         )
     advice = "start one with `ray start --head` and give the address that it prints, or auto"
     if address != "auto":

@@ -392,7 +392,7 @@ def test_an_address_where_no_cluster_can_be_is_one_sentence(tmp_path: Path) -> N
     out = ["--out", str(tmp_path / "run")]
     assert "write --ray HOST:PORT" in refused("--ray", "nonsense", *out)
     assert "no Ray cluster answers at 127.0.0.1:1 (Connection refused)" in refused("--ray", "127.0.0.1:1", *out)
-    assert "Ray client server" in refused("--ray", "ray://127.0.0.1:10001", *out)
+    assert "ray job submit --address http://127.0.0.1:8265" in refused("--ray", "ray://127.0.0.1:10001", *out)
     assert "--workers is 1 or more" in refused("--ray", "auto", "--workers", "0", *out)
     assert os.listdir(tmp_path / "run") != [], "the run was begun"
     assert handoff("run", "sokoban", "--cross", "random", "--tasks", "3", "--workers", "0", *out).returncode == 0
