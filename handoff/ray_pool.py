@@ -295,8 +295,8 @@ def _connect(address: str) -> tuple[Any, _Connection | None]:
     if ray.is_initialized():
         return ray, None
     if address.startswith("ray://"):
-        # Through a Ray client every call to an environment would go twice over the network, by one more process, and the
-        # run would end with that connection.
+        # Through a Ray client every call to an environment would pass through one more process, and the run would end
+        # with that connection.
         host = address.removeprefix("ray://").rpartition(":")[0] or "HOST"
         raise UsageError(
             f"{address} is the address of a Ray client server; run this on a node of the cluster and give --ray auto, "
