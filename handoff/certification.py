@@ -17,6 +17,7 @@ from handoff.audit import Audit, Check, cells, name_cell
 from handoff.environment import Certified, Environment
 from handoff.errors import DataError, ReplayMismatch
 from handoff.policies import Request, Turn
+from handoff.policy_audit import decision_problems
 from handoff.progress import Progress, Tick
 from handoff.records import Certificate, Endpoint, Rollout, Task, Trajectory, to_json
 from handoff.replay import records_digest
@@ -126,6 +127,7 @@ async def certify_rollouts(
     and everything that its policy was given equal."""
     check = audit.check("replay", "every rollout's records and success are equal on the reference engine")
     inputs = audit.check("inputs", "every recorded input is what the replayed records show, at the stated temperature")
+    texts = audit.check("texts", "every text comes to its action, by the stated rule and what was admissible there")
     budget = int(study.protocol["budget"])
 
     async def one(rollout: Rollout, tick: Tick) -> None:
@@ -145,6 +147,10 @@ async def certify_rollouts(
                     budget - position,
                     temperature=rollout.temperature,
                 )
+                facts = study.identity["policies"].get(rollout.policy)
+                for problem in decision_problems(facts, decision, view.record.admissible):
+                    texts.failures.append(f"{cell}, decision {position + 1}: {problem}")
+                texts.count += 1
                 inputs.require(
                     decision.input_digest == request.input_digest(),
                     f"{cell}: input of decision {position + 1} is not what the records show",
@@ -161,6 +167,7 @@ async def certify_rollouts(
         await gather([partial(one, job, tick) for job in jobs], concurrency)
     check.failures.sort()
     inputs.failures.sort()
+    texts.failures.sort()
 
 
 def _compare(stated: Certificate | None, found: Certificate | None) -> str:

@@ -18,6 +18,7 @@ from handoff import workers as places
 from handoff.canonical import digest
 from handoff.environment import Environment
 from handoff.errors import Interrupted, UsageError
+from handoff.names import require_printable
 from handoff.policies import Policy, Served
 from handoff.progress import Progress
 from handoff.records import Task, to_json
@@ -137,6 +138,11 @@ def require_size(records: int) -> None:
         raise UsageError(f"this would be {records} records; ask for at most {MOST_RECORDS} (fewer slots or rollouts)")
 
 
+def stated_seeds(run_seed: int) -> dict[str, Any]:
+    """What a manifest says of seeds."""
+    return {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"}
+
+
 def identity(
     environment: Environment,
     protocol: Mapping[str, Any],
@@ -144,14 +150,19 @@ def identity(
     tasks: Sequence[Task],
     policies: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """All that a run is, JSON-safe and free of paths: what its manifest holds and its digest covers."""
+    """All that a run is, JSON-safe and free of paths: what its manifest holds and its digest covers.
+
+    Raises :class:`~handoff.errors.DataError` for names that nobody could read back.
+    """
+    require_printable("policy", policies)
+    require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
     return {
         "handoff": __version__,
         "protocol": dict(protocol),
         "environment": {"name": environment.name, **environment.describe(tasks)},
         "tasks": [to_json(attrs.evolve(task, source="")) for task in tasks],
         "policies": {name: dict(policies[name]) for name in sorted(policies)},
-        "seeds": {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"},
+        "seeds": stated_seeds(run_seed),
     }
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import attrs
 
+from handoff import __version__, interrupts, launch, rollout_study, study
 from handoff import environment as registry
-from handoff import interrupts, launch, rollout_study, study
 from handoff import workers as places
 from handoff.audit import Audit, check_records, read_run
 from handoff.certification import certify, certify_rollouts, reference_options
 from handoff.errors import UsageError
+from handoff.policy_audit import check_policies
 from handoff.progress import Progress
 from handoff.prompt_audit import check_prompts
 from handoff.protocols import frontier, rollouts
@@ -66,6 +67,7 @@ def _audit_frontier(folder: Path, place: _Place, progress: Progress, replay: boo
     if run is None:
         return result
     config = from_json(frontier.Config, _stated(run), f"{folder}: the manifest's protocol")
+    _check_identity(result, run)
     # Mappings keep the order in which lines were read.
     found = (
         *(("trajectory", task, str(slot), reacher) for task, slot, reacher in run.trajectories),
@@ -74,6 +76,7 @@ def _audit_frontier(folder: Path, place: _Place, progress: Progress, replay: boo
     _check_order(result, frontier.plan(run.tasks, config), found)
     check_records(result, run)
     check_prompts(result, run, templates)
+    check_policies(result, run)
     if replay:
         with _Reference(result, run, place, config) as reference:
             reference.run(lambda pool, tasks, lanes: certify(result, run, pool, tasks, progress, lanes))
@@ -85,12 +88,14 @@ def _audit_rollouts(folder: Path, place: _Place, progress: Progress, replay: boo
     if run is None:
         return result
     config = from_json(rollouts.Config, _stated(run), f"{folder}: the manifest's protocol")
+    _check_identity(result, run)
     found = (("rollout", task, policy, str(index)) for task, policy, index in run.rollouts)
     _check_order(result, rollouts.plan(run.tasks, config), found)
     complete = result.check("rollouts", "every planned rollout is there once")
     for key in rollouts.plan(run.tasks, config):
         complete.require((key[1], key[2], int(key[3])) in run.rollouts, f"missing: {'/'.join(key)}")
     check_temperatures(result, run, config)
+    check_policies(result, run)
     seeds, schedule = result.check("seeds", "every seed is the schedule's"), SeedSchedule(config.run_seed)
     logic = result.check("protocol", "successes, outcomes and budgets follow from the decisions")
     for (task, policy, index), one in run.rollouts.items():
@@ -109,6 +114,14 @@ def _audit_rollouts(folder: Path, place: _Place, progress: Progress, replay: boo
         with _Reference(result, run, place, config) as reference:
             reference.run(lambda pool, tasks, lanes: certify_rollouts(result, run, pool, tasks, progress, lanes))
     return result
+
+
+def _check_identity(result: Audit, run: Study | RolloutStudy) -> None:
+    check = result.check("identity", "the manifest states this version of the toolkit and the seeds that were used")
+    made_by = run.identity.get("handoff")
+    check.require(made_by == __version__, f"made by handoff {made_by!r:.40}; this is {__version__}")
+    seeds = launch.stated_seeds(run.protocol["run_seed"])
+    check.require(run.identity.get("seeds") == seeds, f"seeds {run.identity.get('seeds')!r:.200} instead of {seeds}")
 
 
 def _stated(run: Study | RolloutStudy) -> dict[str, Any]:
@@ -176,6 +189,8 @@ class _Reference:
             assert found is not None
             stated, there = f"{task.type} of {task.split}", f"{found.type} of {found.split}"
             check.require(stated == there, f"task {task.name} is stated as {stated}, but is {there}")
+            if "data" not in self.place.overrides:  # elsewhere files may have other names
+                check.require(task.name == found.name, f"task {task.id[:12]} is called {task.name}, not {found.name}")
         if not check.passed:
             return
         config = self.config

@@ -27,7 +27,13 @@ count.  The page stands alone (no network) and has a twin in JSON of every numbe
 @click.option(
     "--budget", type=numbers.COUNT, metavar="K", help="Rollouts a task.  [default: the fewest that a task has]"
 )
-@click.option("--draws", default=1000, type=numbers.DRAWS, show_default=True, help="Bootstrap draws of tasks, paired.")
+@click.option(
+    "--draws",
+    default=1000,
+    type=numbers.Whole(1, 1_000_000),
+    show_default=True,
+    help="Bootstrap draws of tasks, paired.",
+)
 @click.option("--seed", default=0, type=numbers.SEED, show_default=True, help="Seed of the draws and of the pilots.")
 @click.option(
     "--pilot",
