@@ -37,7 +37,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import DataError, UsageError
-from handoff.policies import ModelOptions
+from handoff.policies import ModelOptions, own_options
 from handoff.prompts import BUILTIN
 
 if sys.version_info >= (3, 11):
@@ -210,7 +210,10 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def model_options(names: Sequence[str], file: StudyFile, given: Mapping[str, Any]) -> dict[str, ModelOptions]:
-    """The options of each policy in ``names``: the defaults, the file's for all, the file's for this one, and what was
-    ``given`` on the command line, the later counting more."""
-    return {name: ModelOptions(**{**file.models, **file.own.get(name, {}), **given}) for name in names}
+def model_options(specs: Mapping[str, str], file: StudyFile, given: Mapping[str, Any]) -> dict[str, ModelOptions]:
+    """The options of each policy in ``specs`` (spec by name): the defaults, what the spec brings along, the file's for
+    all, the file's for this one, and what was ``given`` on the command line, the later counting more."""
+    return {
+        name: ModelOptions(**{**own_options(spec), **file.models, **file.own.get(name, {}), **given})
+        for name, spec in specs.items()
+    }

@@ -62,13 +62,13 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     assert stated.environment_options == {"data": str(tmp_path / "boards")}
     assert stated.bindings == {"sft": "noisy:0.5", "rl": "openai:URL#m"}
     assert stated.remark()["text"] == FULL
-    options = config.model_options(["sft", "rl"], stated, {"top_p": 0.9})
+    options = config.model_options({"sft": "random", "rl": "random"}, stated, {"top_p": 0.9})
     assert options["sft"] == ModelOptions(temperature=0.7, max_prompt_tokens=50000, history=None, top_p=0.9)
     assert options["rl"] == ModelOptions(
         temperature=1, max_prompt_tokens=50000, history=None, top_p=0.9, stop=("x",),
         template=str(tmp_path / "mine.jinja"),
     )  # fmt: skip
-    assert config.model_options(["rl"], stated, {"temperature": 0.0})["rl"].temperature == 0.0
+    assert config.model_options({"rl": "random"}, stated, {"temperature": 0.0})["rl"].temperature == 0.0
 
 
 def test_the_defaults_are_the_papers() -> None:

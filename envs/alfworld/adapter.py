@@ -35,6 +35,7 @@ class AlfworldEnvironment(Environment):
 
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    policies: ClassVar[Mapping[str, str]] = {name: f"builtin:{name}" for name in ("base", "sft", "rl", "control")}
     engine: ClassVar[str]
 
     def __new__(
@@ -92,12 +93,12 @@ class AlfworldEnvironment(Environment):
         _GAMES.move_to_end(key)
         return _GAMES[key]
 
-
     def _advice(self, error: DataError) -> str:
         """What to do about a game that is trusted and cannot be compiled."""
         if not self._trust or isinstance(error, NotTranslated):
             return ""
         return "; what is not in the compiled engine's form is played by the native one (--engine native)"
+
 
 class CompiledAlfworld(AlfworldEnvironment):
     """ALFWorld on the compiled engine."""

@@ -60,7 +60,7 @@ def doctor(
         raise UsageError("name a policy to examine: -p NAME=SPEC")
     if len(bound) > 1 and (keep or compare):
         raise UsageError("--keep and --compare are for one policy at a time")
-    settings = files.model_options(list(bound), stated, model)
+    settings = files.model_options(bound, stated, model)
     found = []
     for name, spec in bound.items():
         policy = policies.make(spec, settings[name])

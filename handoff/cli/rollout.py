@@ -110,7 +110,7 @@ def rollout(
         ptgs=EstimateThenSample(rollouts // 2 if pilot is None else pilot, **given) if ptgs else None,
     )
     chosen = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
-    models = files.model_options(list(specs), files.EMPTY, model)
+    models = files.model_options(specs, files.EMPTY, model)
     prepared = protocol.prepare(environment, chosen, config, specs, models)
     folder = prepared.default_folder if out is None else out
     console = make_console(stderr=True, quiet=quiet)

@@ -115,14 +115,14 @@ def run(
         reachers=reachers, solvers=solvers, **{renamed.get(name, name): value for name, value in chosen.items()}
     )
     bound = {**stated.bindings, **policies.bind(bindings)}
-    specs = policies.resolve(list(dict.fromkeys((*reachers, *solvers))), bound)
+    specs = policies.resolve(list(dict.fromkeys((*reachers, *solvers))), bound, registry.load(environment).policies)
     places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
     prepared = frontier.prepare(
         environment,
         {**stated.environment_options, **places},
         config,
         specs,
-        files.model_options(list(specs), stated, model),
+        files.model_options(specs, stated, model),
     )
     if file is not None:
         prepared.remarks = {"config": stated.remark()}

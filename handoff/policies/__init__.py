@@ -1,7 +1,7 @@
 """Policies: the interface, and ``name=spec`` parsing.
 
 A spec is a kind with an optional argument after a colon: ``random``, ``expert``, ``noisy:0.3``, ``tempered:0.5``,
-``actions:FILE``, and for language models ``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a
+``actions:FILE``, for the small checkpoints that ship ``builtin:NAME``, and for other language models ``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a
 hub repository as ``OWNER/NAME[/SUBFOLDER][@REVISION]``).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from handoff.errors import UsageError
 from handoff.policies.base import Policy, Request, Served, Turn, scripted
@@ -78,8 +79,19 @@ def _vllm(argument: str, options: ModelOptions) -> Policy:
     return VLLM(argument, options)
 
 
+def _builtin(argument: str, options: ModelOptions) -> Policy:
+    from handoff.policies.builtin import Builtin
+
+    return Builtin(argument, options)
+
+
 #: Kinds of language models; their libraries are imported when one is made.
-MODELS: Mapping[str, Callable[[str, ModelOptions], Policy]] = {"openai": _openai, "hf": _hf, "vllm": _vllm}
+MODELS: Mapping[str, Callable[[str, ModelOptions], Policy]] = {
+    "openai": _openai,
+    "hf": _hf,
+    "vllm": _vllm,
+    "builtin": _builtin,
+}
 
 
 def is_spec(text: str) -> bool:
@@ -117,7 +129,17 @@ def make_policies(specs: Mapping[str, str], models: Mapping[str, ModelOptions] |
     return made
 
 
+def own_options(spec: str) -> dict[str, Any]:
+    """Fields of :class:`ModelOptions` that a spec brings along: what is built in beside a checkpoint that ships."""
+    if spec.partition(":")[0] != "builtin":
+        return {}
+    from handoff.policies import builtin
+
+    return builtin.options()
+
+
 _FORMS = {
+    "builtin": "builtin:NAME, such as builtin:sft",
     "openai": "openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#my-model",
     "hf": "hf:FOLDER or hf:OWNER/NAME[/SUBFOLDER][@REVISION]",
     "vllm": "vllm:FOLDER or vllm:OWNER/NAME[/SUBFOLDER][@REVISION]",
@@ -141,16 +163,20 @@ def bind(bindings: Sequence[str]) -> dict[str, str]:
     return bound
 
 
-def resolve(names: Sequence[str], bound: Mapping[str, str]) -> dict[str, str]:
-    """The spec of every name in ``names``: what it is bound to, or itself where the name is a spec."""
+def resolve(names: Sequence[str], bound: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The spec of every name in ``names``: what it is bound to, or itself where the name is a spec, or what the
+    environment means by it (``defaults``)."""
+    defaults = defaults or {}
     specs = {}
     for name in names:
         if name in bound:
             specs[name] = bound[name]
         elif is_spec(name):
             specs[name] = name
+        elif name in defaults:
+            specs[name] = defaults[name]
         else:
-            known = ", ".join(sorted(bound)) or "none"
+            known = ", ".join(sorted({*bound, *defaults})) or "none"
             raise UsageError(f"policy {name!r} is not bound (bound: {known}); bind it by -p {name}=SPEC")
     return specs
 
@@ -167,6 +193,7 @@ __all__ = [
     "is_spec",
     "make",
     "make_policies",
+    "own_options",
     "resolve",
     "scripted",
 ]

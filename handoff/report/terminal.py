@@ -48,10 +48,17 @@ def show_plan(console: Console, identity: Mapping[str, Any], folder: Path) -> No
         f"{identity['environment']['name']}, split {protocol['split']}: {len(tasks)} tasks ({drawn})",
         f"reachers {', '.join(reachers)}: {cells} trajectories ({protocol['slots']} seed slots) of {budgets}",
         f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {protocol['solve_budget']} actions",
-        *(f"policy {name}: {described['spec']}" for name, described in identity["policies"].items()),
+        *(f"policy {name}: {_policy(name, described)}" for name, described in identity["policies"].items()),
         f"run folder: {folder}",
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _policy(name: str, described: Mapping[str, Any]) -> str:
+    spec = str(described["spec"])
+    if described.get("kind") != "builtin":
+        return spec
+    return f"{spec}, a small checkpoint that ships with handoff (another one: -p {name}=SPEC)"
 
 
 def show_study(console: Console, study: Study) -> None:

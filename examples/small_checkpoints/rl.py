@@ -1,0 +1,229 @@
+"""Step 3: reinforcement learning from the SFT checkpoint, by group-relative policy optimisation (GRPO).
+
+    python rl.py --data work --start work/sft --out work/rl --seed 1 --iterations 60
+    python rl.py --data work --start work/sft --out work/rl-ptgs --seed 1 --iterations 60 --ptgs
+
+The only reward is the environment's own: 1 for success within the episode's actions, else 0.  In an iteration 16 starts
+are drawn and each is played 8 times; the advantage of an episode is its reward less its group's mean, in units of the
+group's deviation.  Half of the starts lie K actions before the end of a demonstration; K grows while these succeed and
+shrinks while they fail.  ``--ptgs`` draws each group's temperature from a posterior of its difficulty.  Typed again it
+goes on from the last save.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import torch
+from network import Batch, Words, load, log_probs, sample
+from rooms import Room, compiled, demonstrate, shuffled
+from trainer import Clock, Journal, digest, finish, resume, suspend
+
+from handoff.ptgs import Sampler, Schedule
+
+STARTS, GROUP = 16, 8
+RATE = 3e-4
+CLIP = 0.2
+MINIBATCHES = 4
+PASS = 16  # decisions in a forward pass: as many as stay in a core's cache
+FAILURE_WEIGHT = 0.5  # of negative advantages
+NEAREST, FARTHEST = 2, 11  # bounds of K
+
+
+@attrs.define
+class Start:
+    """Where a group begins: a room, a numbering (``seed``), and the commands of a demonstration taken before."""
+
+    game: int
+    state: int
+    seed: str
+    taken: tuple[str, ...]
+    prompt: str  # what PTGS counts successes by
+    curriculum: bool
+    temperature: float = 1.0
+
+    def room(self, games: int) -> Room:
+        room = Room(compiled(self.game, games), self.state, random.Random(self.seed))
+        room.follow(self.taken)
+        return room
+
+
+@attrs.define
+class Decision:
+    prompt: list[int]
+    reply: list[int]
+    log_probs: list[float]
+
+
+@attrs.define
+class Play:
+    """An episode as it is played."""
+
+    room: Room
+    start: Start
+    decisions: list[Decision] = attrs.Factory(list)
+    unusable: int = 0
+
+
+def draw_starts(rng: random.Random, games: int, nearness: int, label: str) -> list[Start]:
+    """16 starts, half of them ``nearness`` actions or fewer before success."""
+    starts = []
+    for place in range(STARTS):
+        game = rng.randrange(games)
+        form = compiled(game, games)
+        state = form.initial if rng.random() < 0.5 else shuffled(form, rng)
+        taken: tuple[str, ...] = ()
+        curriculum = place % 2 == 1
+        if curriculum:
+            plan = [command for command, _ in demonstrate(form, state).steps]
+            taken = tuple(plan[: max(0, len(plan) - rng.randint(NEAREST, nearness))])
+        kind = f"{form.reset_record.observation.split('Your task is to: ')[1].split()[0]} {bool(taken)}"
+        starts.append(Start(game, state, f"{label} {place}", taken, kind, curriculum))
+    return starts
+
+
+def play(
+    model: torch.nn.Module, words: Words, starts: Sequence[Start], games: int, budget: int, generator: torch.Generator
+) -> list[Play]:
+    """``GROUP`` episodes from each start, all in step."""
+    plays = [Play(start.room(games), start) for start in starts for _ in range(GROUP)]
+    for _ in range(budget):
+        going = [p for p in plays if not p.room.won]
+        if not going:
+            break
+        prompts = [words.ids(p.room.prompt()) for p in going]
+        replies = sample(model, prompts, [p.start.temperature for p in going], generator)
+        for p, prompt, reply in zip(going, prompts, replies, strict=True):
+            p.decisions.append(Decision(prompt, reply.ids, reply.log_probs))
+            p.unusable += not p.room.step(words.text(reply.ids))
+    return plays
+
+
+def advantages(plays: Sequence[Play]) -> list[float]:
+    """Per episode; 0 where all of a group have the same reward."""
+    found = []
+    for start in range(0, len(plays), GROUP):
+        rewards = [float(p.room.won) for p in plays[start : start + GROUP]]
+        mean, deviation = statistics.fmean(rewards), statistics.pstdev(rewards)
+        found += [(reward - mean) / deviation if deviation else 0.0 for reward in rewards]
+    return [value * (FAILURE_WEIGHT if value < 0 else 1.0) for value in found]
+
+
+def update(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    plays: Sequence[Play],
+    rng: random.Random,
+) -> dict[str, float]:
+    """One pass over the decisions: the clipped surrogate, each episode with equal weight."""
+    kept = [
+        (decision, value / len(p.decisions), p.start.temperature)
+        for p, value in zip(plays, advantages(plays), strict=True)
+        for decision in p.decisions
+        if value
+    ]
+    if not kept:
+        return {"clipped": 0.0, "kept": 0}
+    episodes = sum(1 for value in advantages(plays) if value)
+    rng.shuffle(kept)
+    size = -(-len(kept) // MINIBATCHES)
+    clipped = total = 0
+    for start in range(0, len(kept), size):
+        minibatch = sorted(kept[start : start + size], key=lambda entry: len(entry[0].prompt))
+        optimizer.zero_grad(set_to_none=True)
+        for place in range(0, len(minibatch), PASS):
+            entries = minibatch[place : place + PASS]
+            batch = Batch.of([(d.prompt, d.reply) for d, _, _ in entries])
+            now = log_probs(model, batch, torch.tensor([temperature for _, _, temperature in entries]))
+            then = torch.zeros_like(now)
+            then[batch.replies] = torch.tensor([value for d, _, _ in entries for value in d.log_probs])
+            ratio = ((now - then) * batch.replies).exp()
+            weight = torch.tensor([value for _, value, _ in entries]).unsqueeze(1)
+            surrogate = torch.minimum(ratio * weight, ratio.clamp(1 - CLIP, 1 + CLIP) * weight)
+            loss = -(surrogate * batch.replies).sum() / (episodes / MINIBATCHES)
+            loss.backward()
+            clipped += int((((ratio - 1).abs() > CLIP) & batch.replies).sum())
+            total += int(batch.replies.sum())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return {"clipped": clipped / total, "kept": len(kept)}
+
+
+def summary(plays: Sequence[Play]) -> dict[str, float]:
+    """What the journal says of an iteration's episodes."""
+    whole = [p for p in plays if not p.start.curriculum]
+    wins = [
+        sum(p.room.won for p in plays[start : start + GROUP])
+        for start in range(0, len(plays), GROUP)
+        if not plays[start].start.curriculum
+    ]
+    steps = [d for p in plays for d in p.decisions]
+    return {
+        "success": statistics.fmean(p.room.won for p in whole),
+        "near": statistics.fmean(p.room.won for p in plays if p.start.curriculum),
+        "zero_groups": sum(win == 0 for win in wins) / len(wins),
+        "full_groups": sum(win == GROUP for win in wins) / len(wins),
+        "entropy": statistics.fmean(-sum(d.log_probs) for d in steps),
+        "unusable": sum(p.unusable for p in plays) / len(steps),
+        "steps": len(steps) / len(plays),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("work"))
+    parser.add_argument("--start", type=Path, required=True, help="the SFT checkpoint")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--games", type=int, default=1000, help="as many as demonstrate.py made")
+    parser.add_argument("--budget", type=int, default=30, help="actions of a training episode")
+    parser.add_argument("--ptgs", action="store_true", help="temperatures by posterior-tempered group sampling")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    model, words = load(given.start)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.0)
+    clock, journal = Clock(), Journal(given.out)
+    ptgs = Sampler(seed=given.seed, schedule=Schedule(steps=given.iterations)) if given.ptgs else None
+    more = resume(given.out, model, optimizer, clock)
+    done, nearness = more.get("step", 0), more.get("nearness", 4)
+    if ptgs is not None and "ptgs" in more:
+        ptgs = Sampler.from_json(more["ptgs"])
+    model.train()
+    episodes = more.get("episodes", 0)
+    while done < given.iterations:
+        label = f"rl {given.seed} {done}"
+        rng = random.Random(label)
+        generator = torch.Generator().manual_seed(rng.getrandbits(62))
+        starts = draw_starts(rng, given.games, nearness, label)
+        if ptgs is not None:
+            for start in starts:
+                start.temperature = ptgs.temperature(start.prompt).temperature
+        plays = play(model, words, starts, given.games, given.budget, generator)
+        noted = summary(plays)
+        noted.update(update(model, optimizer, plays, rng))
+        if ptgs is not None:
+            for place, start in enumerate(starts):
+                ptgs.update(start.prompt, sum(p.room.won for p in plays[place * GROUP : (place + 1) * GROUP]), GROUP)
+            ptgs.advance()
+        done += 1
+        episodes += len(plays)
+        nearness = min(FARTHEST, nearness + 1) if noted["near"] > 0.7 else max(NEAREST, nearness - (noted["near"] < 0.5))
+        temperature = statistics.fmean(start.temperature for start in starts)
+        journal.note(
+            step=done, episodes=episodes, **noted, nearness=nearness, temperature=temperature, cpu_s=clock.cpu()
+        )
+        if done % 5 == 0 and done < given.iterations:
+            state = {} if ptgs is None else {"ptgs": ptgs.to_json()}
+            suspend(given.out, model, optimizer, clock, done, nearness=nearness, episodes=episodes, **state)
+    data = digest(given.data / "demonstrations.jsonl")
+    finish(given.out, model, words, given, done, clock, data, episodes=episodes, start=digest(given.start / "model.safetensors"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Training games, demonstrations in them, and what a checkpoint is shown: the environment's side of the training.
+
+Games come from ``handoff games generate``'s own drafts of the split ``train``, so their rooms are the 108 training
+scenes and never one of the 12 unseen ones.  A game is compiled once and kept on disk (``HANDOFF_CACHE``).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import jinja2
+
+from handoff.envs.alfworld import CompiledGame
+from handoff.envs.alfworld.drafts import drafts
+from handoff.envs.alfworld.recipe import Recipe
+
+GAMES_SEED = 2029  # of the drafts
+TEMPLATE = Path(__file__).parents[2] / "artifacts" / "checkpoints" / "prompt.jinja"
+
+_NAMED = re.compile(r"\b([a-z]+) (\d+)\b")
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    # A run renders templates in a sandbox, three times slower; this one is the toolkit's own.
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(TEMPLATE.read_text("utf-8"))
+
+
+@functools.cache
+def recipes(count: int) -> list[Recipe]:
+    """The first ``count`` training games."""
+    return list(itertools.islice(drafts("train", count, GAMES_SEED), count))
+
+
+@functools.lru_cache(maxsize=32)
+def compiled(recipe_number: int, count: int) -> CompiledGame:
+    """A training game by its number, compiled."""
+    return CompiledGame.of(recipes(count)[recipe_number].game())
+
+
+class Names:
+    """Other numbers for the things of a room: ``cabinet 3`` becomes ``cabinet 7`` wherever it is named.
+
+    The room stays the same room; a model that sees it under many numberings cannot learn it by heart.
+    """
+
+    def __init__(self, texts: Sequence[str], rng: random.Random) -> None:
+        most: dict[str, int] = {}
+        for kind, number in itertools.chain.from_iterable(_NAMED.findall(text) for text in texts):
+            most[kind] = max(most.get(kind, 0), int(number))
+        self._there: dict[tuple[str, str], str] = {}
+        self._back: dict[tuple[str, str], str] = {}
+        for kind in sorted(most):
+            numbers = [str(number) for number in range(1, most[kind] + 1)]
+            for old, new in zip(numbers, rng.sample(numbers, len(numbers)), strict=True):
+                self._there[kind, old], self._back[kind, new] = new, old
+
+    def there(self, text: str) -> str:
+        """A text of the game in the new numbering."""
+        return _NAMED.sub(lambda m: f"{m[1]} {self._there.get((m[1], m[2]), m[2])}", text)
+
+    def back(self, command: str) -> str:
+        """A command in the new numbering as the game knows it."""
+        return _NAMED.sub(lambda m: f"{m[1]} {self._back.get((m[1], m[2]), m[2])}", command)
+
+
+@attrs.define
+class Demonstration:
+    """A game's first text and (command, answer) pairs that win it."""
+
+    reset: str
+    steps: list[tuple[str, str]]
+
+    def renamed(self, rng: random.Random) -> Demonstration:
+        names = Names([self.reset, *itertools.chain.from_iterable(self.steps)], rng)
+        steps = [(names.there(command), names.there(answer)) for command, answer in self.steps]
+        return Demonstration(names.there(self.reset), steps)
+
+    def examples(self) -> Iterator[tuple[str, str]]:
+        """A (prompt, command) pair for each step."""
+        for done, (command, _) in enumerate(self.steps):
+            yield prompt(self.reset, self.steps[:done]), command
+
+
+def prompt(reset: str, steps: Sequence[tuple[str, str]]) -> str:
+    """The prompt after (command, answer) pairs: what a run with this template would show."""
+    history = [{"action": command, "observation": answer} for command, answer in steps]
+    return _template().render(reset=reset, history=history)
+
+
+def demonstrate(game: CompiledGame, start: int | None = None) -> Demonstration:
+    """A shortest solution, from the state ``start`` on, by a planner that knows where everything is.
+
+    Several receptacles can be reached from where one stands, so there are shortest plans that take a thing from a
+    place that was never looked at.  Among equally good ``go to`` commands this takes the first one after which the
+    things that the next command names are in sight, if there is one.
+    """
+    state, steps, holds = game.initial if start is None else start, [], set()
+    while not game.won(state):
+        plan = game.plan(state)
+        command = plan[0]
+        if command.startswith("go to ") and not _in_sight(game, state, plan, holds):
+            left = len(plan) - 1
+            for other in game.commands(state):
+                there = game.dynamics.apply(state, other)
+                if other.startswith("go to ") and game.distance(there, left) == left:
+                    after = game.plan(there)
+                    if _in_sight(game, state, (other, *after), holds):
+                        command = other
+                        break
+        state, record = game.step(state, command)
+        if command.startswith("take "):
+            holds = set(_NAMED.findall(command)[:1])
+        steps.append((command, record.observation))
+    return Demonstration(game.reset_record.observation, steps)
+
+
+def _in_sight(game: CompiledGame, state: int, plan: Sequence[str], holds: set[tuple[str, str]]) -> bool:
+    shown = set(_NAMED.findall(game.step(state, plan[0])[1].observation))
+    return len(plan) < 2 or set(_NAMED.findall(plan[1])) - holds <= shown
+
+
+def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
+    """A state of ``game`` in which some things lie elsewhere, brought about by valid actions.
+
+    Whoever plays on from it is shown the reset text and nothing of these actions: it is another room.
+    """
+    state = game.initial
+    places = [command for command in game.commands(state) if command.startswith("go to ")]
+
+    def act(command: str) -> bool:
+        nonlocal state
+        if command not in game.commands(state):
+            return False
+        state = game.dynamics.apply(state, command)
+        return True
+
+    for _ in range(moves):
+        act(rng.choice(places))
+        for command in game.commands(state):
+            if command.startswith("open "):
+                act(command)
+        takes = [command for command in game.commands(state) if command.startswith("take ")]
+        if not takes:
+            continue
+        before = state
+        act(rng.choice(takes))
+        for place in rng.sample(places, len(places)):
+            act(place)
+            opened = next((c for c in game.commands(state) if c.startswith("open ")), None)
+            if opened:
+                act(opened)
+            puts = [command for command in game.commands(state) if command.startswith("move ")]
+            if puts:
+                act(rng.choice(puts))
+            if opened:
+                act(opened.replace("open ", "close "))
+            if puts:
+                break
+        else:
+            state = before  # some things can be put nowhere
+    for place in places:  # nothing stays open
+        act(place)
+        for command in game.commands(state):
+            if command.startswith("close "):
+                act(command)
+    return game.initial if game.won(state) else state
+
+
+def read_demonstrations(path: Path) -> list[Demonstration]:
+    """What ``demonstrate.py`` wrote."""
+    lines = (json.loads(line) for line in path.read_text("utf-8").splitlines())
+    return [Demonstration(line["reset"], [tuple(step) for step in line["steps"]]) for line in lines]
+
+
+class Room:
+    """One episode of a game, under a numbering of its own."""
+
+    def __init__(self, game: CompiledGame, start: int, rng: random.Random | None = None) -> None:
+        self._game = game
+        self._state = start
+        reset = game.reset_record.observation
+        self._names = None if rng is None else Names([reset], rng)
+        self.reset = self._there(reset)
+        self.steps: list[tuple[str, str]] = []
+        self.won = game.won(self._state)
+
+    def prompt(self) -> str:
+        """What the policy is shown now."""
+        return prompt(self.reset, self.steps)
+
+    def step(self, command: str) -> bool:
+        """Take a command, admissible or not; says whether it was."""
+        inner = command if self._names is None else self._names.back(command)
+        admissible = inner in self._game.commands(self._state)
+        self._state, record = self._game.step(self._state, inner)
+        self.steps.append((command, self._there(record.observation)))
+        self.won = record.won
+        return admissible
+
+    def follow(self, commands: Sequence[str]) -> None:
+        """Take commands of the game's own numbering, such as the first ones of a plan."""
+        for command in commands:
+            self.step(self._there(command))
+
+    def _there(self, text: str) -> str:
+        return text if self._names is None else self._names.there(text)
+
