@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ pytest.importorskip("transformers", reason="needs transformers")
 from checkpoints import make as make_checkpoint  # noqa: E402
 
 from handoff.policies.sampler import RowSampler, filtered, gumbel, sample  # noqa: E402
+from handoff.policies.scoring import Tree, plain_scores, shape, takes_trees, tree_scores  # noqa: E402
 
 FEW = ModelOptions(max_new_tokens=12, dtype="float32", rows=4, device="cpu")
 
@@ -145,6 +147,37 @@ def test_commands_are_scored_exactly(checkpoints: Path) -> None:
             scores[command] = sum(float(logits[len(prompt) - 1 + i, token]) for i, token in enumerate(reply))
         assert decision.action == max(scores, key=scores.__getitem__)
         assert (decision.status, decision.flags) == ("parsed", ("scored",))
+
+
+def test_scores_of_commands_are_bitwise_the_same_alone_in_a_batch_and_in_any_order(checkpoints: Path) -> None:
+    policy = make(f"hf:{checkpoints / 'rl'}", ModelOptions(constrain=True, dtype="float32", rows=4, temperature=1.0))
+    policy.activate()
+    model = policy._model  # type: ignore[attr-defined]
+    assert takes_trees(model)
+    generator = random.Random(3)
+    trees = [Tree.of([(2,), (9, 2), *((*generator.choices(range(9, 14), k=3), 2) for _ in range(9))]) for _ in range(4)]
+    rows = [(tuple(generator.choices(range(400), k=31 - place)), tree) for place, tree in enumerate(trees)]
+    assert len({shape(row) for row in rows}) == 1
+    together = tree_scores(model, rows, 4)
+    assert [tree_scores(model, [row], 4)[0] for row in rows] == together
+    assert tree_scores(model, rows[::-1], 4)[::-1] == together
+    for scores, plain in zip(together, plain_scores(model, rows, 4), strict=True):
+        assert scores == pytest.approx(plain, abs=1e-4)
+    asked = requests(10)
+    decisions = policy.decide(asked)
+    assert [policy.decide([request])[0] for request in asked] == decisions
+    assert policy.decide(asked[::-1])[::-1] == decisions
+
+
+def test_a_model_that_does_not_see_all_of_its_context_is_scored_reply_by_reply(checkpoints: Path) -> None:
+    policy = make(f"hf:{checkpoints / 'rl'}", ModelOptions(constrain=True, dtype="float32", temperature=0))
+    expected = [decision.action for decision in policy.decide(requests(4))]
+    config = policy._model.config  # type: ignore[attr-defined]
+    kinds, config.layer_types = config.layer_types, ["full_attention", "sliding_attention"]
+    assert not takes_trees(policy._model)  # type: ignore[attr-defined]
+    config.layer_types = kinds
+    policy._takes_trees = False  # type: ignore[attr-defined]
+    assert [decision.action for decision in policy.decide(requests(4))] == expected
 
 
 def test_stop_strings_cut_the_text_and_keep_the_ids(checkpoints: Path) -> None:

@@ -1,15 +1,15 @@
 """``hf:CHECKPOINT``: transformers in this process.
 
-Tokens do not depend on the batch: every row has its own sampler (:mod:`handoff.policies.sampler`), and every forward
-pass has the same number of rows, filled up with copies where fewer requests wait, under eager attention, so that the
-logits of a row are the same whoever its neighbours are.
+Tokens do not depend on the batch: every row has its own sampler (:mod:`handoff.policies.sampler`), and the shape of
+the pass that it takes part in follows from the row alone.  Rows of about one length share a pass, and every pass has
+the same number of rows, filled up with copies where fewer requests wait.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -20,6 +20,7 @@ from handoff.policies.checkpoints import Encoder, find
 from handoff.policies.language import Input, Output, Speaker
 from handoff.policies.options import ModelOptions, is_greedy
 from handoff.policies.sampler import RowSampler, gumbel, sample
+from handoff.policies.scoring import STEP, Tree, plain_scores, shape, takes_trees, tree_scores
 from handoff.policies.token_ids import TokenIds
 from handoff.records import Decision
 
@@ -57,7 +58,7 @@ class Transformers(Policy):
             raise UsageError("engine arguments are for vllm: policies; hf: takes none")
         self.options = options
         self.temperature = options.temperature
-        self.capacity = 2 * options.rows
+        self.capacity = 4 * options.rows
         self.speaker = Speaker(options)
         self.checkpoint = find(argument)
         self.encoder = Encoder(self.checkpoint)
@@ -68,6 +69,8 @@ class Transformers(Policy):
         self.context = min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
         self._ends = _ends(self.checkpoint.path, config, self.encoder, self.checkpoint.name)
         self._model: Any = None
+        self._takes_trees = False
+        self._trees: dict[tuple[str, ...], Tree] = {}
         self._cache_name = "past_key_values"
         self._versions = {"torch": torch.__version__, "transformers": transformers.__version__}
 
@@ -112,6 +115,8 @@ class Transformers(Policy):
             # The argument is about to be renamed (transformers 5.24 warns, 5.40 drops the old name).
             known = inspect.signature(type(self._model).forward).parameters
             self._cache_name = "cache" if "cache" in known else "past_key_values"
+            self._model.to(self.device)
+            self._takes_trees = takes_trees(self._model)
         self._model.to(self.device)
 
     def release(self) -> None:
@@ -139,8 +144,8 @@ class Transformers(Policy):
             else:
                 waiting.append((place, given, ids, room))
         if self.options.constrain:
-            for place, given, ids, room in waiting:
-                output = self.choose(ids, requests[place])
+            outputs = self.choose([(ids, requests[place]) for place, _, ids, _ in waiting])
+            for (place, given, _, room), output in zip(waiting, outputs, strict=True):
                 decisions[place] = self.speaker.decide(requests[place], given, output, room)
         else:
             rows = [
@@ -152,10 +157,10 @@ class Transformers(Policy):
         return [decision for decision in decisions if decision is not None]
 
     def generate(self, rows: Sequence[_Row]) -> list[Output]:
-        """Generate all ``rows``, ``options.rows`` at a time."""
-        size = self.options.rows
-        for start in range(0, len(rows), size):
-            self._generate(list(rows[start : start + size]))
+        """Generate all ``rows``, ``options.rows`` at a time, those together that are as long."""
+        alike = _groups(range(len(rows)), lambda place: _width(rows[place]))
+        for batch in _batches(alike, self.options.rows):
+            self._generate([rows[place] for place in batch])
         return [Output(row.text, row.finish or "length", row.stop, TokenIds.of(row.generated)) for row in rows]
 
     def _generate(self, rows: list[_Row]) -> None:
@@ -164,7 +169,7 @@ class Transformers(Policy):
 
         size = self.options.rows
         ids = [row.ids for row in rows] + [rows[0].ids] * (size - len(rows))
-        width = max(len(row) for row in ids)
+        width = _width(rows[0])
         tokens = torch.zeros((size, width), dtype=torch.int64)
         mask = torch.zeros((size, width), dtype=torch.int64)
         for place, row in enumerate(ids):
@@ -213,47 +218,67 @@ class Transformers(Policy):
                 place, row.stop = min(places)
                 row.text, row.finish = row.text[:place], "stop"
 
-    def choose(self, ids: tuple[int, ...], request: Request) -> Output:
-        """One of the admissible commands, by its exact probability as a whole reply.
+    def choose(self, asked: Sequence[tuple[tuple[int, ...], Request]]) -> list[Output]:
+        """For every prompt, one of the admissible commands, by its exact probability as a whole reply.
 
         A command's score is the log-probability of its tokens and of an end token after them, given the prompt; among
-        the scores, divided by the temperature, the choice is Gumbel-max with the decision's seed.  Each request is
-        scored alone, so that its result depends on nothing else.
+        the scores, divided by the temperature, the choice is Gumbel-max with the decision's seed.
         """
         import torch
-        from transformers import DynamicCache
 
-        commands = request.record.admissible
-        if not commands:
-            return Output("", "stop", None, TokenIds.of(()))
-        end = min(self._ends)
-        replies = [
-            (*(int(t) for t in self.encoder.tokenizer(command, add_special_tokens=False)["input_ids"]), end)
-            for command in commands
-        ]
-        width = max(len(reply) for reply in replies)
-        padded = torch.tensor([[*reply, *[end] * (width - len(reply))] for reply in replies], dtype=torch.int64)
-        padded = padded.to(self.device)
-        with torch.inference_mode():
-            cache = DynamicCache()
-            prompt = torch.tensor([ids], dtype=torch.int64, device=self.device)
-            named = {self._cache_name: cache}
-            first = self._model(input_ids=prompt, use_cache=True, logits_to_keep=1, **named).logits
-            logits = first.expand(len(replies), -1, -1)
-            if width > 1:
-                cache.batch_repeat_interleave(len(replies))
-                places = torch.arange(len(ids), len(ids) + width - 1, device=self.device).expand(len(replies), -1)
-                more = self._model(input_ids=padded[:, :-1], position_ids=places, use_cache=True, **named).logits
-                logits = torch.cat([logits, more], dim=1)
-            each = logits.double().log_softmax(dim=-1).gather(-1, padded.unsqueeze(-1)).squeeze(-1)
-        lengths = torch.tensor([len(reply) for reply in replies], device=self.device).unsqueeze(1)
-        scores = each.masked_fill(torch.arange(width, device=self.device) >= lengths, 0.0).sum(dim=-1)
-        temperature = request.tempered(self.options.temperature)
-        if not is_greedy(temperature):
-            noise = gumbel(torch.tensor([request.seed], dtype=torch.int64, device=self.device), len(commands))[0]
-            scores = scores / temperature + noise
-        best = int(scores.argmax().item())
-        return Output(commands[best], "stop", None, TokenIds.of(replies[best]), flags=("scored",))
+        branches = [self._tree(request.record.admissible) for _, request in asked]
+        found: list[Output | None] = [None if tree.replies else _NOTHING for tree in branches]
+        score = tree_scores if self._takes_trees else plain_scores
+        rows = [(ids, tree) for (ids, _), tree in zip(asked, branches, strict=True)]
+        alike = _groups(
+            [place for place, tree in enumerate(branches) if tree.replies], lambda place: shape(rows[place])
+        )
+        for batch in _batches(alike, self.options.rows):
+            scores = score(self._model, [rows[place] for place in batch], self.options.rows)
+            seeds = torch.tensor([asked[place][1].seed for place in batch], dtype=torch.int64)
+            noise = gumbel(seeds, max(map(len, scores))).tolist()
+            for place, own, luck in zip(batch, scores, noise, strict=True):
+                request = asked[place][1]
+                temperature = request.tempered(self.options.temperature)
+                drawn = own
+                if not is_greedy(temperature):
+                    drawn = [value / temperature + bit for value, bit in zip(own, luck, strict=False)]
+                best = max(range(len(drawn)), key=drawn.__getitem__)
+                reply = TokenIds.of(branches[place].replies[best])
+                found[place] = Output(request.record.admissible[best], "stop", None, reply, flags=("scored",))
+        return [output for output in found if output is not None]
+
+    def _tree(self, commands: tuple[str, ...]) -> Tree:
+        """The commands as replies.  Many states of a task have the same ones."""
+        if commands not in self._trees:
+            if len(self._trees) >= _TREES_KEPT:
+                self._trees.clear()
+            ids = self.encoder.tokenizer(list(commands), add_special_tokens=False)["input_ids"] if commands else []
+            self._trees[commands] = Tree.of([(*map(int, reply), min(self._ends)) for reply in ids])
+        return self._trees[commands]
+
+
+def _width(row: _Row) -> int:
+    """The columns of a row's prompt: a multiple of a step, so that many rows have the same."""
+    return len(row.ids) + -len(row.ids) % STEP
+
+
+def _groups(places: Iterable[int], shape: Callable[[int], Any]) -> list[list[int]]:
+    """``places`` by their shape, in the order of shapes."""
+    groups: dict[Any, list[int]] = {}
+    for place in places:
+        groups.setdefault(shape(place), []).append(place)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _batches(groups: Iterable[list[int]], size: int) -> Iterator[list[int]]:
+    for group in groups:
+        for start in range(0, len(group), size):
+            yield group[start : start + size]
+
+
+_TREES_KEPT = 4096
+_NOTHING = Output("", "stop", None, TokenIds.of(()))
 
 
 def _device(wanted: str) -> str:
