@@ -58,7 +58,7 @@ _TOP: Mapping[str, type | tuple[type, ...]] = {
 _STUDY: Mapping[str, type | tuple[type, ...]] = {
     "split": str,
     "types": list,
-    "tasks": int,
+    "tasks": (int, str),
     "slots": int,
     "budget": int,
     "depth": int,
@@ -118,6 +118,8 @@ def load(path: Path) -> StudyFile:
         least, most = _RANGES.get(key, (1, 1_000_000))
         if type(value) is int and not least <= value <= most:
             raise DataError(f"{path}: study.{key} is from {least} to {most}, not {str(value):.30}")
+    if isinstance(study.get("tasks"), str) and study["tasks"] != "all":
+        raise DataError(f'{path}: study.tasks is a number or "all", not {study["tasks"]!r:.30}')
     if "types" in study:
         study = {**study, "types": reader.names(study["types"], "study.types")}
     reachers, solvers = reader.roles(form)

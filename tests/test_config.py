@@ -87,8 +87,8 @@ def test_the_defaults_are_the_papers() -> None:
         ("environment = ", "not valid TOML"),
         ("enviroment = 'x'", "enviroment is not known \\(did you mean 'environment'\\?\\)"),
         ("[study]\ntask = 3", "study.task is not known \\(did you mean 'tasks'\\?\\)"),
-        ("[study]\ntasks = '3'", "study.tasks must be int, not '3'"),
-        ("[study]\ntasks = true", "study.tasks must be int, not True"),
+        ("[study]\ntasks = '3'", "study.tasks is a number or"),
+        ("[study]\ntasks = true", "study.tasks must be int or str, not True"),
         ("cross = ['a']\nsolvers = ['a']", "either cross, or reachers and solvers"),
         ("cross = [1]", "cross must be a list of strings"),
         ("[policies.a]\ntemperature = 1", "policies.a needs a spec"),
@@ -177,3 +177,12 @@ def test_bad_requests_about_models_get_one_sentence_and_exit_code_2(tmp_path: Pa
         assert len(lines) == 1
     assert list(tmp_path.iterdir()) == []
     assert "name an environment" in handoff("run", "--cross", "random", cwd=tmp_path).stderr
+
+
+def test_a_study_of_all_tasks(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text('environment = "frozenlake"\n[study]\ntasks = "all"\n')
+    assert config.load(path).study["tasks"] == "all"
+    path.write_text('environment = "frozenlake"\n[study]\ntasks = "every"\n')
+    with pytest.raises(DataError, match="a number or"):
+        config.load(path)

@@ -27,12 +27,13 @@ from trainer import Clock, Journal, digest, finish, resume, suspend
 from handoff.ptgs import Sampler, Schedule
 
 STARTS, GROUP = 16, 8
-RATE = 3e-4
 CLIP = 0.2
 MINIBATCHES = 4
 PASS = 16  # decisions in a forward pass: as many as stay in a core's cache
 FAILURE_WEIGHT = 0.5  # of negative advantages
 NEAREST, FARTHEST = 2, 11  # bounds of K
+PATIENCE = 5  # unusable replies after which an episode is given up: a loop teaches nothing by going on
+MOVED = 0.3  # share of rooms in which things were moved about
 
 
 @attrs.define
@@ -76,7 +77,7 @@ def draw_starts(rng: random.Random, games: int, nearness: int, label: str) -> li
     for place in range(STARTS):
         game = rng.randrange(games)
         form = compiled(game, games)
-        state = form.initial if rng.random() < 0.5 else shuffled(form, rng)
+        state = shuffled(form, rng) if rng.random() < MOVED else form.initial
         taken: tuple[str, ...] = ()
         curriculum = place % 2 == 1
         if curriculum:
@@ -93,7 +94,7 @@ def play(
     """``GROUP`` episodes from each start, all in step."""
     plays = [Play(start.room(games), start) for start in starts for _ in range(GROUP)]
     for _ in range(budget):
-        going = [p for p in plays if not p.room.won]
+        going = [p for p in plays if not p.room.won and p.unusable < PATIENCE]
         if not going:
             break
         prompts = [words.ids(p.room.prompt()) for p in going]
@@ -183,11 +184,12 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=60)
     parser.add_argument("--games", type=int, default=1000, help="as many as demonstrate.py made")
     parser.add_argument("--budget", type=int, default=30, help="actions of a training episode")
+    parser.add_argument("--rate", type=float, default=5e-4, help="of the updates")
     parser.add_argument("--ptgs", action="store_true", help="temperatures by posterior-tempered group sampling")
     given = parser.parse_args()
     torch.set_num_threads(1)
     model, words = load(given.start)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=given.rate, betas=(0.9, 0.95), weight_decay=0.0)
     clock, journal = Clock(), Journal(given.out)
     ptgs = Sampler(seed=given.seed, schedule=Schedule(steps=given.iterations)) if given.ptgs else None
     more = resume(given.out, model, optimizer, clock)

@@ -37,7 +37,9 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Task types to draw from; repeats.  [default: all]"
 )
-@click.option("--tasks", type=numbers.COUNT, help="How many tasks, as many of each type.  [default: 30]")
+@click.option(
+    "--tasks", type=numbers.COUNT_OR_ALL, help="How many tasks, as many of each type; or all.  [default: 30]"
+)
 @click.option("--slots", type=numbers.COUNT, help="Paired seed slots per task.  [default: 4]")
 @click.option("--budget", type=numbers.COUNT, help="Actions that a reacher has.  [default: 48]")
 @click.option("--depth", type=numbers.DEPTH, help="D: actions from success at the handoff.  [default: 2]")
@@ -65,7 +67,7 @@ def run(
     data: str | None,
     split: str | None,
     types: tuple[str, ...],
-    tasks: int | None,
+    tasks: int | str | None,
     slots: int | None,
     budget: int | None,
     depth: int | None,
@@ -108,8 +110,13 @@ def run(
         "split": split, "types": types or None, "tasks": tasks, "slots": slots, "budget": budget, "depth": depth,
         "solver_budget": solver_budget, "seed": seed, "selection_seed": selection_seed, "distances": distances,
     }  # fmt: skip
+    if dry_run:
+        # Who asks for a plan does not wait for a server that may come back.
+        model = {"patience": 3.0, "timeout": 2.0, **model}
     chosen = {**stated.study, **{name: value for name, value in given.items() if value is not None}}
     chosen.setdefault("split", registry.load(environment).splits[0])
+    if chosen.get("tasks") == "all":
+        chosen["tasks"] = None
     renamed = {"budget": "reach_budget", "solver_budget": "solve_budget", "seed": "run_seed"}
     config = frontier.Config(
         reachers=reachers, solvers=solvers, **{renamed.get(name, name): value for name, value in chosen.items()}
