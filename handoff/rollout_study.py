@@ -105,12 +105,17 @@ def load(path: str | Path) -> RolloutStudy:
     manifest = read_manifest(folder)
     check_manifest(manifest, folder)
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in manifest["identity"]["tasks"])
+    stated, known = manifest["identity"]["protocol"], {task.id for task in tasks}
     rollouts: dict[tuple[str, str, int], Rollout] = {}
     require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
     require_printable("policy", [*manifest["identity"]["protocol"]["policies"], *manifest["identity"]["policies"]])
     for line in read_records(folder, manifest):
         where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
+        if line.key[:1] != ("rollout",):
+            raise DataError(f"{where} is of no known kind")
         run = from_json(Rollout, line.body, where)
+        if run.task not in known or run.policy not in stated["policies"] or not 0 <= run.index < stated["rollouts"]:
+            raise DataError(f"{where} is of no task, policy or rollout that the manifest lists")
         require_key(line.key, ("rollout", run.task, run.policy, str(run.index)), where)
         rollouts[run.task, run.policy, run.index] = run
     ptgs = manifest["identity"]["protocol"].get("ptgs")
@@ -134,6 +139,8 @@ def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
     for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
         if type(identity.get(key)) is not kind:
             raise DataError(f"{folder}: the manifest has no valid {key!r}")
+    if sorted(protocol["policies"]) != sorted(identity["policies"]):
+        raise DataError(f"{folder}: the manifest's protocol names other policies than the manifest describes")
 
 
 def protocol_name(folder: Path) -> str:

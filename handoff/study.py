@@ -157,6 +157,8 @@ def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
     for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
         if type(identity.get(key)) is not kind:
             raise DataError(f"{folder}: the manifest has no valid {key!r}")
+    if not {*protocol["reachers"], *protocol["solvers"]} <= set(identity["policies"]):
+        raise DataError(f"{folder}: the manifest does not describe every policy that its protocol names")
 
 
 def require_key(key: Key, stated: Key, where: str) -> None:

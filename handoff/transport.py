@@ -23,6 +23,7 @@ from handoff.estimands import EQUATIONS, Estimand, estimand
 from handoff.evaluation import Evaluation
 from handoff.records import Task
 from handoff.resampling import joined
+from handoff.store import differing_keys
 from handoff.sums import FloatArray, Ratio
 from handoff.table import Table
 
@@ -67,20 +68,17 @@ def check_compatible(target: Sample, external: Sample, names: Sequence[str] | No
             f"{target.label} and {external.label} share {len(shared)} tasks or games, the first being {what}"
             f"{f' ({shared[0]})' if what != shared[0] else ''}; the external split must have none of the target's"
         )
+    labels = (target.label, external.label)
     both = [name for name in target.policies if name in external.policies]
     for name in both if names is None else [name for name in both if name in names]:
         key = _difference(target.policies[name], external.policies[name])
         if key is not None:
-            raise UsageError(
-                f"checkpoint {name!r} is not the same in {target.label} and {external.label}: {key} differs "
-                f"({_shown(target.policies[name], key)} and {_shown(external.policies[name], key)})"
-            )
+            told = _told(key, target.policies[name].get(key), external.policies[name].get(key), labels)
+            raise UsageError(f"checkpoint {name!r} is not the same in {labels[0]} and {labels[1]}: {told}")
     for setting in target.settings.keys() & external.settings.keys():
-        if target.settings[setting] != external.settings[setting]:
-            raise UsageError(
-                f"{setting} is {target.settings[setting]!r:.80} in {target.label} and "
-                f"{external.settings[setting]!r:.80} in {external.label}; run both alike"
-            )
+        here, there = target.settings[setting], external.settings[setting]
+        if here != there:
+            raise UsageError(f"{_told(setting, here, there, labels)}; run both alike")
 
 
 def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
@@ -90,8 +88,25 @@ def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | No
     return None
 
 
-def _shown(facts: Mapping[str, Any], key: str) -> str:
-    return f"{facts[key]!r:.80}" if key in facts else "absent"
+def _told(name: str, first: Any, second: Any, labels: tuple[str, str]) -> str:
+    """How two values differ, in words: which entries of a mapping do, else both values."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        keys = differing_keys(first, second)
+        if len(keys) == 1:
+            parts = keys[0].split(".")
+            return _told(f"{name}: {keys[0]}", _entry(first, parts), _entry(second, parts), labels)
+        return f"{name} differs in {', '.join(keys[:5])}{' and more' if len(keys) > 5 else ''}"
+    if any(isinstance(value, Mapping | list | tuple) for value in (first, second)):
+        return f"{name} differs"
+    here, there = ("absent" if value is None else f"{value!r:.60}" for value in (first, second))
+    return f"{name} is {here} in {labels[0]} and {there} in {labels[1]}"
+
+
+def _entry(facts: Any, keys: Sequence[str]) -> Any:
+    """The entry under nested keys; ``None`` where there is none (or a key holds a point itself)."""
+    for key in keys:
+        facts = facts.get(key) if isinstance(facts, Mapping) else None
+    return facts
 
 
 class Prediction:

@@ -188,7 +188,7 @@ def test_the_command_says_what_to_do_and_exits_with_1(install):
     [
         (["abel"], "no environment is named 'abel' (did you mean 'able'?; `handoff envs` lists them)"),
         (["able", "--split", "middle"], "Able has no split 'middle'; it has short, long"),
-        (["able", "--env-option", "lantern=1"], "unexpected keyword argument 'lantern'"),
+        (["able", "--env-option", "lantern=1"], "does not take these options: lantern"),
         (["able", "--env-option", "lantern"], "write --env-option NAME=VALUE (got 'lantern')"),
     ],
 )

@@ -127,8 +127,8 @@ def _say(console: Console, *sentences: str, style: str = "") -> None:
 def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
     """The table of checks, with counts, and the first failures of each."""
     grid = Grid(header_style="")
-    for column, justify in (("check", "left"), ("claim", "left"), ("checked", "right"), ("result", "left")):
-        grid.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for column in ("check", "claim", "checked", "result"):
+        grid.add_column(column, justify="right" if column == "checked" else "left")
     for check in audit.checks:
         result = Text("passed", "green") if check.passed else Text(f"{len(check.failures)} FAILED", "bold red")
         grid.add_row(check.name, check.claim, str(check.count), result)
