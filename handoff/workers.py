@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
+import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures.process import BrokenProcessPool, _ExceptionWithTraceback
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -174,15 +178,93 @@ def _start_worker(name: str, options: Mapping[str, Any]) -> None:
     _HOST = Host(name, options)
 
 
-def _call_worker(method: str, *arguments: Any) -> Any:
+def _call_worker(calls: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[list[tuple[bool, Any]], float]:
+    """What each of ``calls`` returned (true) or raised (false), and the seconds that all of them took."""
     assert _HOST is not None
-    return getattr(_HOST, method)(*arguments)
+    started = time.perf_counter()
+    found: list[tuple[bool, Any]] = []
+    for method, arguments in calls:
+        try:
+            found.append((True, getattr(_HOST, method)(*arguments)))
+        except Exception as error:
+            trace = error.__traceback__
+            assert trace is not None  # it was just raised
+            try:
+                pickle.dumps(error)
+            except Exception:
+                error = RuntimeError(f"{type(error).__name__}: {error}")
+            found.append((False, _ExceptionWithTraceback(error, trace)))
+    return found, time.perf_counter() - started
 
 
-def _retrieve(call: asyncio.Future[Any]) -> None:
-    """Look at a call's outcome, so that one nobody waits for any more is not reported as forgotten."""
-    if not call.cancelled():
-        call.exception()
+#: Seconds of work that are sent to a worker at a time, at most, where its calls are short.
+SENT = 0.005
+#: Batches that a worker may have: one that it works on, one that waits there.
+AHEAD = 2
+
+
+@attrs.define
+class _Line:
+    """The calls to one worker.  Sending one costs many times what a short one takes, so calls that wait go together, as
+    many as are done in a moment: an answer waits for the others of its batch."""
+
+    number: int
+    executor: Children
+    waiting: deque[tuple[str, tuple[Any, ...], asyncio.Future[Any]]] = attrs.Factory(deque)
+    sent: set[asyncio.Future[Any]] = attrs.Factory(set)
+    soon: bool = False
+    seconds: float = SENT  # that a call takes
+
+    def call(self, method: str, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self.waiting.append((method, arguments, answer))
+        if not self.soon:
+            self.soon = True
+            loop.call_soon(self._send)
+        return answer
+
+    def _send(self) -> None:
+        self.soon = False
+        while self.waiting and len(self.sent) < AHEAD:
+            many = min(len(self.waiting), max(1, int(SENT / max(self.seconds, 1e-6))))
+            batch = [self.waiting.popleft() for _ in range(many)]
+            answers = [answer for _, _, answer in batch]
+            try:
+                sent = self.executor.submit(_call_worker, [(method, arguments) for method, arguments, _ in batch])
+            except BrokenProcessPool:
+                self._lose(answers)
+                continue
+            call: asyncio.Future[Any] = asyncio.wrap_future(sent)
+            self.sent.add(call)
+            call.add_done_callback(partial(self._receive, answers))
+
+    def _receive(self, answers: Sequence[asyncio.Future[Any]], call: asyncio.Future[Any]) -> None:
+        self.sent.discard(call)
+        error = asyncio.CancelledError() if call.cancelled() else call.exception()
+        if isinstance(error, BrokenProcessPool):
+            self._lose(answers)
+        elif error is not None:
+            for answer in answers:
+                if not answer.done():
+                    answer.set_exception(error)
+        else:
+            found, seconds = call.result()
+            self.seconds += (seconds / len(found) - self.seconds) / 4
+            for answer, (good, value) in zip(answers, found, strict=True):
+                if answer.done():  # nobody waits for it any more
+                    continue
+                if good:
+                    answer.set_result(value)
+                else:
+                    answer.set_exception(value)
+        self._send()
+
+    def _lose(self, answers: Sequence[asyncio.Future[Any]]) -> None:
+        for answer in answers:
+            if not answer.done():
+                reason = f"environment worker {self.number} ended unexpectedly (killed, or out of memory)"
+                answer.set_exception(WorkerLost(reason))
 
 
 class Processes(Workers):
@@ -192,26 +274,17 @@ class Processes(Workers):
         if count < 0:
             raise UsageError(f"the number of workers is 0 (this process) or more, not {count}")
         self.count = count
-        self._executors = [Children(1, _start_worker, (name, dict(options))) for _ in range(count)]
-        self._calls: list[set[asyncio.Future[Any]]] = [set() for _ in range(count)]
+        self._lines = [_Line(number, Children(1, _start_worker, (name, dict(options)))) for number in range(count)]
 
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
-        try:
-            call = asyncio.wrap_future(self._executors[worker].submit(_call_worker, method, *arguments))
-            # Shielded: a call that was cancelled when its worker dies makes the executor's own thread fail aloud.
-            self._calls[worker].add(call)
-            call.add_done_callback(self._calls[worker].discard)
-            call.add_done_callback(_retrieve)
-            return await asyncio.shield(call)
-        except BrokenProcessPool:
-            raise WorkerLost(f"environment worker {worker} ended unexpectedly (killed, or out of memory)") from None
+        return await self._lines[worker].call(method, arguments)
 
     def close(self) -> None:
-        for executor, calls in zip(self._executors, self._calls, strict=True):
-            if calls:  # nobody waits for them any more
-                executor.end()
+        for line in self._lines:
+            if line.sent or line.waiting:  # nobody waits for them any more
+                line.executor.end()
             else:
-                executor.shutdown(wait=False)
+                line.executor.shutdown(wait=False)
 
 
 def start(name: str, options: Mapping[str, Any], count: int | None, ray: str | None = None) -> Workers:
