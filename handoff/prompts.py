@@ -34,7 +34,7 @@ from handoff.policies.base import Request, Turn
 from handoff.policies.options import FORMS
 from handoff.records import Record, Task
 
-BUILTIN = ("default", "turns")
+BUILTIN = ("default", "turns", "alfworld-compact")
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""The model: a word-level tokenizer, a small Llama, sampling replies in batches, and the log-probability of replies."""
+"""The model: a word-level tokenizer, a small Llama, and the log-probabilities of replies and of admissible commands."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 import attrs
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, LlamaConfig, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTrainedTokenizerFast
 
 from handoff.envs.alfworld.scenes import pickupable_types, receptacle_types
+from handoff.policies.scoring import Tree
 
 PAD, UNKNOWN, END = "<pad>", "<unk>", "</s>"
-LONGEST_REPLY = 7  # tokens, with the end
+PASS = 16  # rows of a forward pass: as many as stay in a core's cache
 LONGEST = 512  # tokens of prompt and reply
 
 #: Words of commands that no demonstration holds.
@@ -91,60 +92,79 @@ class Words:
     def ids(self, text: str) -> list[int]:
         return [self._table.get(word, self._unknown) for word in text.split()]
 
-    def text(self, ids: Sequence[int]) -> str:
-        return " ".join(self.tokens[place] for place in ids if place != self.end)
+    def row(self, prompt: str, commands: Sequence[str]) -> Row:
+        """A prompt with its admissible commands."""
+        return self.ids(prompt), Tree.of([(*self.ids(command), self.end) for command in commands])
+
+
+Row = tuple[Sequence[int], Tree]  # a prompt, and its admissible commands as a tree
+
+
+def scores(model: torch.nn.Module, rows: Sequence[Row]) -> list[torch.Tensor]:
+    """For each row the log-probability of every command as a whole reply, by one pass over the trees.
+
+    What ``hf:`` policies with ``--constrain`` compute (:mod:`handoff.policies.scoring`), in a form that can be trained.
+    """
+    width = max(len(prompt) + len(tree.tokens) for prompt, tree in rows)
+    ids = torch.zeros((len(rows), width), dtype=torch.int64)
+    places = torch.zeros((len(rows), width), dtype=torch.int64)
+    seen = torch.eye(width, dtype=torch.bool).repeat(len(rows), 1, 1)
+    causal = torch.ones((width, width), dtype=torch.bool).tril()
+    nodes: list[int] = []  # where in the batch each node stands, of all rows one after the other
+    steps: list[tuple[int, int]] = []
+    paths: list[int] = []
+    owners: list[int] = []  # the command that each entry of ``paths`` belongs to
+    counts = []
+    for number, (prompt, tree) in enumerate(rows):
+        fork, end = len(prompt), len(prompt) + len(tree.tokens)
+        ids[number, :end] = torch.tensor([*prompt, *tree.tokens])
+        places[number, :end] = torch.tensor([*range(fork), *(fork + depth for depth in tree.depths)])
+        seen[number, :fork, :fork] = causal[:fork, :fork]
+        seen[number, fork:end, :fork] = True
+        seen[number, fork:end, fork:end] = tree.seen
+        first, step, command = len(nodes), len(steps), sum(counts)
+        nodes += range(number * width + fork - 1, number * width + end)
+        steps += [(first + node, token) for node, token in tree.steps]
+        for place, path in enumerate(tree.paths):
+            paths += [step + entry for entry in path]
+            owners += [command + place] * len(path)
+        counts.append(len(tree.paths))
+    mask = torch.zeros((len(rows), 1, width, width)).masked_fill_(~seen.unsqueeze(1), torch.finfo(torch.float32).min)
+    hidden = model.model(input_ids=ids, attention_mask=mask, position_ids=places, use_cache=False).last_hidden_state
+    logits = model.lm_head(hidden.flatten(0, 1)[torch.tensor(nodes)]).log_softmax(-1)
+    at, token = torch.tensor(steps).unbind(1)
+    each = logits[at, token]
+    total = torch.zeros(sum(counts)).index_add(0, torch.tensor(owners), each[torch.tensor(paths)])
+    return list(total.split(counts))
+
+
+def in_passes(rows: Sequence[Row]) -> list[list[int]]:
+    """Places of ``rows`` in groups of ``PASS``, the short ones together."""
+    order = sorted(range(len(rows)), key=lambda place: len(rows[place][0]) + len(rows[place][1].tokens))
+    return [order[start : start + PASS] for start in range(0, len(order), PASS)]
 
 
 @attrs.define
-class Reply:
-    """Sampled tokens with the end token, and the log-probability of each at the temperature of the sampling."""
+class Chosen:
+    """A sampled command: its place among the admissible ones and its log-probability among them."""
 
-    ids: list[int]
-    log_probs: list[float]
+    place: int
+    log_prob: float
 
 
 @torch.inference_mode()
 def sample(
-    model: torch.nn.Module,
-    prompts: Sequence[Sequence[int]],
-    temperatures: Sequence[float],
-    generator: torch.Generator,
-) -> list[Reply]:
-    """One reply to each prompt, all in one batch."""
-    width = max(len(prompt) for prompt in prompts)
-    tokens = torch.zeros((len(prompts), width), dtype=torch.int64)
-    mask = torch.zeros((len(prompts), width), dtype=torch.int64)
-    for row, prompt in enumerate(prompts):
-        tokens[row, width - len(prompt) :] = torch.tensor(prompt)
-        mask[row, width - len(prompt) :] = 1
-    positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    scale = torch.tensor(temperatures).unsqueeze(1)
-    cache = DynamicCache()
-    replies = [Reply([], []) for _ in prompts]
-    going = torch.ones(len(prompts), dtype=torch.bool)
-    for _ in range(LONGEST_REPLY):
-        logits = model(
-            input_ids=tokens,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        ).logits[:, -1]
-        log_probs = (logits / scale).log_softmax(-1)
-        drawn = torch.multinomial(log_probs.exp(), 1, generator=generator)
-        found = log_probs.gather(-1, drawn).squeeze(1).tolist()
-        tokens = drawn
-        for row in going.nonzero().squeeze(1).tolist():
-            token = int(drawn[row, 0])
-            replies[row].ids.append(token)
-            replies[row].log_probs.append(found[row])
-            going[row] = token != 2
-        if not going.any():
-            break
-        mask = torch.cat([mask, torch.ones((len(prompts), 1), dtype=torch.int64)], dim=1)
-        positions = positions[:, -1:] + 1
-    return replies
+    model: torch.nn.Module, rows: Sequence[Row], temperatures: Sequence[float], generator: torch.Generator
+) -> list[Chosen]:
+    """One command for each row, with probability proportional to exp(score / temperature)."""
+    found: list[Chosen | None] = [None] * len(rows)
+    draws = torch.rand(len(rows), generator=generator, dtype=torch.float64).tolist()
+    for group in in_passes(rows):
+        for place, values in zip(group, scores(model, [rows[place] for place in group]), strict=True):
+            logs = (values.double() / temperatures[place]).log_softmax(-1)
+            chosen = min(int((logs.exp().cumsum(-1) <= draws[place]).sum()), len(logs) - 1)
+            found[place] = Chosen(chosen, float(logs[chosen]))
+    return [chosen for chosen in found if chosen is not None]
 
 
 @attrs.define
@@ -172,9 +192,7 @@ class Batch:
         return cls(tokens, replies, real)
 
 
-def log_probs(model: torch.nn.Module, batch: Batch, temperatures: torch.Tensor | None = None) -> torch.Tensor:
-    """(rows, width - 1): the log-probability of each next token, at a temperature for each row."""
+def log_probs(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    """(rows, width - 1): the log-probability of each next token."""
     logits = model(input_ids=batch.tokens[:, :-1], use_cache=False).logits
-    if temperatures is not None:
-        logits = logits / temperatures[:, None, None]
     return logits.log_softmax(-1).gather(-1, batch.tokens[:, 1:].unsqueeze(-1)).squeeze(-1)

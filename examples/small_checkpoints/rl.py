@@ -20,7 +20,7 @@ from pathlib import Path
 
 import attrs
 import torch
-from network import Batch, Words, load, log_probs, sample
+from network import Row, Words, in_passes, load, sample, scores
 from rooms import Room, compiled, demonstrate, shuffled
 from trainer import Clock, Journal, digest, finish, resume, suspend
 
@@ -29,10 +29,9 @@ from handoff.ptgs import Sampler, Schedule
 STARTS, GROUP = 16, 8
 CLIP = 0.2
 MINIBATCHES = 4
-PASS = 16  # decisions in a forward pass: as many as stay in a core's cache
 FAILURE_WEIGHT = 0.5  # of negative advantages
 NEAREST, FARTHEST = 2, 11  # bounds of K
-PATIENCE = 5  # unusable replies after which an episode is given up: a loop teaches nothing by going on
+SAVE_EVERY = 5
 MOVED = 0.3  # share of rooms in which things were moved about
 
 
@@ -56,9 +55,11 @@ class Start:
 
 @attrs.define
 class Decision:
-    prompt: list[int]
-    reply: list[int]
-    log_probs: list[float]
+    """What was shown, which of the admissible commands was taken, and its log-probability then."""
+
+    row: Row
+    place: int
+    log_prob: float
 
 
 @attrs.define
@@ -68,7 +69,6 @@ class Play:
     room: Room
     start: Start
     decisions: list[Decision] = attrs.Factory(list)
-    unusable: int = 0
 
 
 def draw_starts(rng: random.Random, games: int, nearness: int, label: str) -> list[Start]:
@@ -94,14 +94,15 @@ def play(
     """``GROUP`` episodes from each start, all in step."""
     plays = [Play(start.room(games), start) for start in starts for _ in range(GROUP)]
     for _ in range(budget):
-        going = [p for p in plays if not p.room.won and p.unusable < PATIENCE]
+        going = [p for p in plays if not p.room.won]
         if not going:
             break
-        prompts = [words.ids(p.room.prompt()) for p in going]
-        replies = sample(model, prompts, [p.start.temperature for p in going], generator)
-        for p, prompt, reply in zip(going, prompts, replies, strict=True):
-            p.decisions.append(Decision(prompt, reply.ids, reply.log_probs))
-            p.unusable += not p.room.step(words.text(reply.ids))
+        menus = [p.room.commands() for p in going]
+        rows = [words.row(p.room.prompt(), menu) for p, menu in zip(going, menus, strict=True)]
+        taken = sample(model, rows, [p.start.temperature for p in going], generator)
+        for p, menu, row, chosen in zip(going, menus, rows, taken, strict=True):
+            p.decisions.append(Decision(row, chosen.place, chosen.log_prob))
+            p.room.step(menu[chosen.place])
     return plays
 
 
@@ -133,26 +134,27 @@ def update(
     episodes = sum(1 for value in advantages(plays) if value)
     rng.shuffle(kept)
     size = -(-len(kept) // MINIBATCHES)
-    clipped = total = 0
+    clipped = 0
     for start in range(0, len(kept), size):
-        minibatch = sorted(kept[start : start + size], key=lambda entry: len(entry[0].prompt))
+        minibatch = kept[start : start + size]
         optimizer.zero_grad(set_to_none=True)
-        for place in range(0, len(minibatch), PASS):
-            entries = minibatch[place : place + PASS]
-            batch = Batch.of([(d.prompt, d.reply) for d, _, _ in entries])
-            now = log_probs(model, batch, torch.tensor([temperature for _, _, temperature in entries]))
-            then = torch.zeros_like(now)
-            then[batch.replies] = torch.tensor([value for d, _, _ in entries for value in d.log_probs])
-            ratio = ((now - then) * batch.replies).exp()
-            weight = torch.tensor([value for _, value, _ in entries]).unsqueeze(1)
+        for group in in_passes([decision.row for decision, _, _ in minibatch]):
+            entries = [minibatch[place] for place in group]
+            found = scores(model, [decision.row for decision, _, _ in entries])
+            now = torch.stack(
+                [
+                    (values / temperature).log_softmax(-1)[decision.place]
+                    for values, (decision, _, temperature) in zip(found, entries, strict=True)
+                ]
+            )
+            ratio = (now - torch.tensor([decision.log_prob for decision, _, _ in entries])).exp()
+            weight = torch.tensor([value for _, value, _ in entries])
             surrogate = torch.minimum(ratio * weight, ratio.clamp(1 - CLIP, 1 + CLIP) * weight)
-            loss = -(surrogate * batch.replies).sum() / (episodes / MINIBATCHES)
-            loss.backward()
-            clipped += int((((ratio - 1).abs() > CLIP) & batch.replies).sum())
-            total += int(batch.replies.sum())
+            (-surrogate.sum() / (episodes / MINIBATCHES)).backward()
+            clipped += int(((ratio - 1).abs() > CLIP).sum())
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    return {"clipped": clipped / total, "kept": len(kept)}
+    return {"clipped": clipped / len(kept), "kept": len(kept)}
 
 
 def summary(plays: Sequence[Play]) -> dict[str, float]:
@@ -169,13 +171,12 @@ def summary(plays: Sequence[Play]) -> dict[str, float]:
         "near": statistics.fmean(p.room.won for p in plays if p.start.curriculum),
         "zero_groups": sum(win == 0 for win in wins) / len(wins),
         "full_groups": sum(win == GROUP for win in wins) / len(wins),
-        "entropy": statistics.fmean(-sum(d.log_probs) for d in steps),
-        "unusable": sum(p.unusable for p in plays) / len(steps),
+        "entropy": statistics.fmean(-d.log_prob for d in steps),
         "steps": len(steps) / len(plays),
     }
 
 
-def main() -> None:
+def main(words_given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("work"))
     parser.add_argument("--start", type=Path, required=True, help="the SFT checkpoint")
@@ -186,7 +187,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=30, help="actions of a training episode")
     parser.add_argument("--rate", type=float, default=5e-4, help="of the updates")
     parser.add_argument("--ptgs", action="store_true", help="temperatures by posterior-tempered group sampling")
-    given = parser.parse_args()
+    given = parser.parse_args(words_given)
     torch.set_num_threads(1)
     model, words = load(given.start)
     optimizer = torch.optim.AdamW(model.parameters(), lr=given.rate, betas=(0.9, 0.95), weight_decay=0.0)
@@ -220,7 +221,7 @@ def main() -> None:
         journal.note(
             step=done, episodes=episodes, **noted, nearness=nearness, temperature=temperature, cpu_s=clock.cpu()
         )
-        if done % 5 == 0 and done < given.iterations:
+        if done % SAVE_EVERY == 0 and done < given.iterations:
             state = {} if ptgs is None else {"ptgs": ptgs.to_json()}
             suspend(given.out, model, optimizer, clock, done, nearness=nearness, episodes=episodes, **state)
     data = digest(given.data / "demonstrations.jsonl")

@@ -12,6 +12,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 import attrs
@@ -22,7 +23,6 @@ from handoff.envs.alfworld.drafts import drafts
 from handoff.envs.alfworld.recipe import Recipe
 
 GAMES_SEED = 2029  # of the drafts
-TEMPLATE = Path(__file__).parents[2] / "artifacts" / "checkpoints" / "prompt.jinja"
 
 _NAMED = re.compile(r"\b([a-z]+) (\d+)\b")
 
@@ -31,7 +31,8 @@ _NAMED = re.compile(r"\b([a-z]+) (\d+)\b")
 def _template() -> jinja2.Template:
     # A run renders templates in a sandbox, three times slower; this one is the toolkit's own.
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(TEMPLATE.read_text("utf-8"))
+    source = resources.files("handoff") / "templates" / "alfworld-compact.jinja"
+    return environment.from_string(source.read_text("utf-8"))
 
 
 @functools.cache
@@ -197,14 +198,16 @@ class Room:
         """What the policy is shown now."""
         return prompt(self.reset, self.steps)
 
-    def step(self, command: str) -> bool:
-        """Take a command, admissible or not; says whether it was."""
+    def commands(self) -> list[str]:
+        """The admissible commands, sorted."""
+        return sorted(self._there(command) for command in self._game.commands(self._state))
+
+    def step(self, command: str) -> None:
+        """Take a command."""
         inner = command if self._names is None else self._names.back(command)
-        admissible = inner in self._game.commands(self._state)
         self._state, record = self._game.step(self._state, inner)
         self.steps.append((command, self._there(record.observation)))
         self.won = record.won
-        return admissible
 
     def follow(self, commands: Sequence[str]) -> None:
         """Take commands of the game's own numbering, such as the first ones of a plan."""

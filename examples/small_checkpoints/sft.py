@@ -23,6 +23,7 @@ BATCH = 16
 RATE = 2e-3
 WARM_UP = 100
 HELD_OUT = 100  # demonstrations that are never trained on
+SAVE_EVERY = 500
 
 
 def examples(
@@ -48,7 +49,7 @@ def loss(model: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tens
     return (replies + PROMPT_WEIGHT * prompts) / batch.real.sum(), replies / len(found)
 
 
-def main() -> None:
+def main(words_given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("work"))
     parser.add_argument("--out", type=Path, required=True)
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1500, help="updates of 16 examples")
     parser.add_argument("--decay", type=int, default=0, help="the last updates, over which the rate falls to zero")
     parser.add_argument("--keep", type=int, action="append", default=[], help="also save after so many updates")
-    given = parser.parse_args()
+    given = parser.parse_args(words_given)
     torch.set_num_threads(1)
     data = given.data / "demonstrations.jsonl"
     demonstrations = read_demonstrations(data)
@@ -106,7 +107,7 @@ def main() -> None:
             )
         if step in given.keep and step < given.steps:
             finish(given.out.with_name(f"{given.out.name}-{step}"), model, words, given, step, clock, digest(data))
-        if step % 500 == 0 and step < given.steps:
+        if step % SAVE_EVERY == 0 and step < given.steps:
             suspend(given.out, model, optimizer, clock, step)
     finish(given.out, model, words, given, step, clock, digest(data))
 

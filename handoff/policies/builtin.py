@@ -17,7 +17,7 @@ from handoff.policies.options import ModelOptions
 
 
 def folder() -> Path:
-    """Where the checkpoints lie, with the template that all of them share."""
+    """Where the checkpoints lie."""
     return Path(str(resources.files("handoff.artifacts"))) / "checkpoints"
 
 
@@ -29,10 +29,11 @@ def names() -> list[str]:
 def options() -> dict[str, Any]:
     """What the checkpoints were trained with, as fields of :class:`ModelOptions`."""
     return {
-        "template": str(folder() / "prompt.jinja"),
+        "template": "alfworld-compact",
         "prompt_form": "text",
         "history": None,
         "action_format": "choice",
+        "constrain": True,
         "max_new_tokens": 8,
         "dtype": "float32",
         "device": "cpu",
