@@ -131,7 +131,7 @@ def _decisions(run: Study | RolloutStudy) -> Iterator[tuple[str, str, Decision, 
     for (task, slot, reacher, solver), end in run.endpoints.items():
         cell = name_cell(run.task(task), slot, reacher, solver)
         arrived = run.trajectories.get((task, slot, reacher))
-        before = arrived.records()[-1] if arrived is not None else None
+        shown = arrived.records()[-1].admissible if arrived is not None else None
         for step in end.steps:
-            yield cell, solver, step.decision, None if before is None else before.admissible
-            before = step.record
+            yield cell, solver, step.decision, shown
+            shown = step.record.admissible

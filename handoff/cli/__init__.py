@@ -122,7 +122,7 @@ def _guarded(work: Callable[[], object]) -> int:
     except _HELP as error:  # its text is all of the help
         with contextlib.suppress(OSError):
             error.show()
-        return error.exit_code
+        return int(error.exit_code)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         advice = "" if context is None else f" (see `{context.command_path} --help`)"

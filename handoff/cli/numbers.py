@@ -6,12 +6,17 @@ A limit stands where a larger number can only be a slip, or would fill the memor
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:  # generic from click 8.2 on
+    _Type = click.ParamType
 
-class _Number(click.ParamType):
+
+class _Number(_Type):
     """From ``least`` to ``most``; with ``open`` neither of the two is possible."""
 
     def __init__(self, least: float, most: float, open: bool = False) -> None:

@@ -37,9 +37,7 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Task types to draw from; repeats.  [default: all]"
 )
-@click.option(
-    "--tasks", type=numbers.COUNT_OR_ALL, help="How many tasks, as many of each type; or all.  [default: 30]"
-)
+@click.option("--tasks", type=numbers.COUNT_OR_ALL, help="How many tasks, as many of each type; or all.  [default: 30]")
 @click.option("--slots", type=numbers.COUNT, help="Paired seed slots per task.  [default: 4]")
 @click.option("--budget", type=numbers.COUNT, help="Actions that a reacher has.  [default: 48]")
 @click.option("--depth", type=numbers.DEPTH, help="D: actions from success at the handoff.  [default: 2]")
