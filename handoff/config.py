@@ -117,7 +117,7 @@ def load(path: Path) -> StudyFile:
     for key, value in study.items():
         least, most = _RANGES.get(key, (1, 1_000_000))
         if type(value) is int and not least <= value <= most:
-            raise DataError(f"{path}: study.{key} is from {least} to {most}, not {str(value):.30}")
+            raise DataError(f"{path}: study.{key} is from {least} to {most}, not {value!s:.30}")
     if isinstance(study.get("tasks"), str) and study["tasks"] != "all":
         raise DataError(f'{path}: study.tasks is a number or "all", not {study["tasks"]!r:.30}')
     if "types" in study:

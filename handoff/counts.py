@@ -176,5 +176,5 @@ def _whole(where: str, row: Mapping[str, Any], name: str) -> int:
     if type(value) is not int:
         raise DataError(f"{where}: {name} is {value!r:.60}, not a whole number")
     if value > MOST:
-        raise DataError(f"{where}: {name} is {str(value):.60}, more than {MOST:,}")
+        raise DataError(f"{where}: {name} is {value!s:.60}, more than {MOST:,}")
     return value

@@ -31,7 +31,8 @@ def export(study: Study, folder: Path, formats: Sequence[str] | None = None) -> 
     """Write the tables ``endpoints``, ``trajectories`` and ``steps`` to ``folder`` in each of ``formats``.
 
     Without ``formats`` all are written that can be.  Raises :class:`~handoff.errors.UsageError` if Parquet was asked
-    for and pyarrow is not installed, or if ``folder`` is a run's own or a link inside it, :class:`~handoff.errors.StoreError` if the folder cannot be written.
+    for and pyarrow is not installed, or if ``folder`` is a run's own or a link inside it;
+    :class:`~handoff.errors.StoreError` if the folder cannot be written.
     """
     if folder.is_symlink() and study.folder in folder.parents:
         raise UsageError(f"{folder} is a link that came with the run; give a folder by --out")

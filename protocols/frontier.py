@@ -33,9 +33,10 @@ from handoff.store import Key
 
 NAME = "frontier"
 TRAJECTORY, ENDPOINT = "trajectory", "endpoint"
+_PAPERS_TASKS: int | None = 30
 
 
-def _positive(instance: Any, attribute: attrs.Attribute[int], value: int) -> None:
+def _positive(instance: Any, attribute: attrs.Attribute[Any], value: int) -> None:
     if value < 1:
         raise UsageError(f"{attribute.name.replace('_', ' ')} must be at least 1, not {value}")
 
@@ -52,14 +53,14 @@ class Config:
     """The protocol's whole configuration; the defaults are the paper's.
 
     ``tasks`` tasks are drawn by ``selection_seed`` in equal numbers from each task type (``types`` empty: every type
-    that the split has); ``None``: all of them.  ``depth`` is D; ``solve_budget`` is D unless given.  ``distances`` records the exact distance
-    to success, up to that many actions, at reset and after every action.
+    that the split has); ``None``: all of them.  ``depth`` is D; ``solve_budget`` is D unless given.  ``distances``
+    records the exact distance to success, up to that many actions, at reset and after every action.
     """
 
     split: str
     reachers: tuple[str, ...] = attrs.field(validator=_named)
     solvers: tuple[str, ...] = attrs.field(validator=_named)
-    tasks: int | None = attrs.field(default=30, validator=attrs.validators.optional(_positive))
+    tasks: int | None = attrs.field(default=_PAPERS_TASKS, validator=attrs.validators.optional(_positive))
     types: tuple[str, ...] = ()
     slots: int = attrs.field(default=4, validator=_positive)
     reach_budget: int = attrs.field(default=48, validator=_positive)
@@ -81,7 +82,7 @@ class Config:
 
 
 def select_tasks(tasks: Sequence[Task], config: Config) -> list[Task]:
-    """The tasks of the study: ``config.tasks`` of them, as many of each type, or all (:func:`handoff.launch.draw_tasks`)."""
+    """The tasks of the study, as :func:`handoff.launch.draw_tasks` draws them."""
     return draw_tasks(tasks, config.split, config.tasks, config.types, config.selection_seed)
 
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'checkpoint-handoff[hf]'")
-pytest.importorskip("transformers", reason="needs transformers: pip install 'checkpoint-handoff[hf]'")
-
 from handoff.envs.alfworld import CompiledGame
 from handoff.envs.alfworld.builtin import BuiltinSource
 from handoff.policies import ModelOptions, Request, Turn, builtin, make, own_options
 from handoff.policies.scoring import plain_scores
 from handoff.prompts import Template
 from handoff.records import Record, Task
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'checkpoint-handoff[hf]'")
+pytest.importorskip("transformers", reason="needs transformers: pip install 'checkpoint-handoff[hf]'")
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "examples" / "small_checkpoints"
 GAMES = 4

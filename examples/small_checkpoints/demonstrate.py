@@ -15,7 +15,7 @@ import multiprocessing
 import random
 from pathlib import Path
 
-from rooms import compiled, demonstrate, recipes, shuffled
+from rooms import compiled, demonstrate, shuffled
 
 PART = 50  # games in one file of the unfinished whole
 

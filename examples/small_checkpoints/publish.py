@@ -2,8 +2,8 @@
 
     python publish.py --into ../../artifacts/checkpoints base=work/sft-400 sft=work/sft rl=work/rl control=work/control
 
-copies what transformers loads and writes ``manifest.json`` beside it: the command of the training, seeds, digests of data
-and weights, versions, times, and the training curve.
+copies what transformers loads and writes ``manifest.json`` beside it: the command of the training, seeds, digests of
+data and weights, versions, times, and the training curve.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def main(words_given: Sequence[str] | None = None) -> None:
             ptgs.advance()
         done += 1
         episodes += len(plays)
-        nearness = min(FARTHEST, nearness + 1) if noted["near"] > 0.7 else max(NEAREST, nearness - (noted["near"] < 0.5))
+        nearness = min(max(nearness + (noted["near"] > 0.7) - (noted["near"] < 0.5), NEAREST), FARTHEST)
         temperature = statistics.fmean(start.temperature for start in starts)
         journal.note(
             step=done, episodes=episodes, **noted, nearness=nearness, temperature=temperature, cpu_s=clock.cpu()
@@ -225,7 +225,8 @@ def main(words_given: Sequence[str] | None = None) -> None:
             state = {} if ptgs is None else {"ptgs": ptgs.to_json()}
             suspend(given.out, model, optimizer, clock, done, nearness=nearness, episodes=episodes, **state)
     data = digest(given.data / "demonstrations.jsonl")
-    finish(given.out, model, words, given, done, clock, data, episodes=episodes, start=digest(given.start / "model.safetensors"))
+    origin = digest(given.start / "model.safetensors")
+    finish(given.out, model, words, given, done, clock, data, episodes=episodes, start_sha256=origin)
 
 
 if __name__ == "__main__":

@@ -216,4 +216,3 @@ class Room:
 
     def _there(self, text: str) -> str:
         return text if self._names is None else self._names.there(text)
-

@@ -1,8 +1,9 @@
 """Policies: the interface, and ``name=spec`` parsing.
 
 A spec is a kind with an optional argument after a colon: ``random``, ``expert``, ``noisy:0.3``, ``tempered:0.5``,
-``actions:FILE``, for the small checkpoints that ship ``builtin:NAME``, and for other language models ``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a
-hub repository as ``OWNER/NAME[/SUBFOLDER][@REVISION]``).
+``actions:FILE``, for the small checkpoints that ship ``builtin:NAME``, and for other language models
+``openai:URL#MODEL``, ``hf:CHECKPOINT``, ``vllm:CHECKPOINT`` (a folder, or a hub repository as
+``OWNER/NAME[/SUBFOLDER][@REVISION]``).
 """
 
 from __future__ import annotations
@@ -163,7 +164,9 @@ def bind(bindings: Sequence[str]) -> dict[str, str]:
     return bound
 
 
-def resolve(names: Sequence[str], bound: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> dict[str, str]:
+def resolve(
+    names: Sequence[str], bound: Mapping[str, str], defaults: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The spec of every name in ``names``: what it is bound to, or itself where the name is a spec, or what the
     environment means by it (``defaults``)."""
     defaults = defaults or {}
