@@ -37,6 +37,7 @@ def options() -> dict[str, Any]:
         "max_new_tokens": 8,
         "dtype": "float32",
         "device": "cpu",
+        "rows": 8,
     }
 
 

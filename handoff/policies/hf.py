@@ -58,7 +58,8 @@ class Transformers(Policy):
             raise UsageError("engine arguments are for vllm: policies; hf: takes none")
         self.options = options
         self.temperature = options.temperature
-        self.capacity = 4 * options.rows
+        # Rows share a pass only where they are as long: the more are waiting, the fuller the passes.
+        self.capacity = max(64, 4 * options.rows)
         self.speaker = Speaker(options)
         self.checkpoint = find(argument)
         self.encoder = Encoder(self.checkpoint)
