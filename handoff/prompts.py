@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -236,7 +236,7 @@ class Template:
 _CONVERSATION = {"system", "first", "turn"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _own_source(name: str) -> str:
     return (resources.files("handoff") / "templates" / f"{name}.jinja").read_text("utf-8")
 

@@ -450,3 +450,16 @@ def test_the_distance_curve_of_a_walkthrough_ends_at_0_and_marks_what_is_not_adm
     assert shown.exit_code == 0
     assert [line.split()[1] for line in shown.output.splitlines()] == ["-", "-", "-"]
     assert "fly to the moon  (not admissible)" in shown.output
+
+
+def test_a_grammar_is_parsed_once_for_all_sentences() -> None:
+    """What is put together from the masked grammar is what parsing the whole text gives."""
+    source = BuiltinSource()
+    texts = {source.load(task).grammar for task in source.tasks("valid_seen")[::9]}
+    assert len(texts) > 4
+    for text in texts:
+        assert grammar.parse(text) == grammar._parse(text)
+    # A sentence that is more than plain words is parsed as it stands.
+    odd = text.replace("Your task is to: ", "Your task is to: #intro# ")
+    assert odd != text
+    assert grammar.parse(odd) == grammar._parse(odd)

@@ -42,7 +42,7 @@ KNOWN_GRAMMARS = {
 PLACEHOLDER = "UNKNOWN GOAL"
 
 _SENTENCE = re.compile(r'("rhs": "Your task is to: )([^"\n]*)(")')
-_PLAIN = re.compile(r"[A-Za-z0-9 ,.'-]+")
+PLAIN = re.compile(r"[A-Za-z0-9 ,.'-]+")
 
 
 @attrs.frozen
@@ -88,7 +88,7 @@ def grammar_problem(grammar: str) -> str | None:
     fingerprint = hashlib.sha256(masked.encode()).hexdigest()
     if fingerprint not in KNOWN_GRAMMARS:
         return f"its grammar (sha256 {fingerprint[:12]}...) is not a known one"
-    if sentence is None or not _PLAIN.fullmatch(sentence):
+    if sentence is None or not PLAIN.fullmatch(sentence):
         return f"its task sentence {sentence!r:.60} holds more than plain words"
     return None
 

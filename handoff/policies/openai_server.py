@@ -13,11 +13,11 @@ turns of an episode find its prefix cached.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from handoff import interrupts
 from handoff.errors import EnvironmentFault, UsageError
 from handoff.policies.base import Request, Served
 from handoff.policies.http import BadAnswer, Refused, Server
@@ -54,7 +54,7 @@ class OpenAIServer(Served):
         self.servers = [
             Server(name, options.concurrency, options.timeout, options.patience, options.api_key_env) for name in names
         ]
-        found = asyncio.run(self._introduce(model.strip()))
+        found = interrupts.run(lambda: self._introduce(model.strip()))
         self.model, self._about = found[0]
         for server, (name, about) in zip(self.servers[1:], found[1:], strict=True):
             if (name, about) != found[0]:
