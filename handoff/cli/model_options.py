@@ -34,7 +34,9 @@ _OPTIONS = {
         "--max-prompt-tokens", type=numbers.TOKENS, help="A longer prompt is a context overflow.  [default: 4096]"
     ),
     "stop": click.option("--stop", multiple=True, metavar="TEXT", help="Ends a reply; repeats."),
-    "template": click.option("--template", metavar="FILE", help="Jinja2 file, default or turns.  [default: default]"),
+    "template": click.option(
+        "--template", metavar="FILE", help="Jinja2 file, or default, turns, alfworld-compact.  [default: default]"
+    ),
     "prompt_form": click.option("--prompt-form", type=click.Choice(FORMS), help="[default: chat]"),
     "history": click.option("--history", metavar="N|all", callback=_history, help="Turns shown.  [default: 10]"),
     "system": click.option("--system", metavar="TEXT", help="System prompt in place of the template's own."),

@@ -15,6 +15,7 @@ from handoff.cli.model_options import model_options
 @click.command(
     epilog="""\b
 Examples:
+  handoff run alfworld --reacher rl --solver sft
   handoff run alfworld -p rl=expert -p sft=noisy:0.3 --reacher rl --solver sft
   handoff run alfworld -p rl=expert -p sft=noisy:0.3 --cross sft,rl --split valid_seen
   handoff run alfworld --reacher expert --solver random --data ~/alfworld --dry-run
@@ -23,6 +24,7 @@ Examples:
 
 A policy is a name bound by -p NAME=SPEC, or a SPEC itself: random, expert, noisy:EPS, actions:FILE, and for language
 models openai:URL#MODEL, hf:CHECKPOINT, vllm:CHECKPOINT (a folder or OWNER/NAME[/SUBFOLDER][@REVISION]).
+In alfworld base, sft, rl and control mean small checkpoints that ship (builtin:NAME) unless they are bound.
 Typing the same command again resumes the run, or shows its result if it is complete.
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again)."""
 )
