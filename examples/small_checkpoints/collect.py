@@ -4,8 +4,9 @@
     ...
     python collect.py --runs work/runs --into ../../artifacts/checkpoints/study.json
 
-A run's folder is named SOURCE-SPLIT.  Of every run the file has all estimates with intervals, the failure labels, and, of
-the built-in games, every endpoint; of the rollouts of sft, rl and control (``--rollouts``) it has the sharpening tax.
+A run's folder is named SOURCE-SPLIT.  Of every run the file has all estimates with intervals, the failure labels, and,
+of the built-in games, every endpoint; of the rollouts of sft, rl and control (``--rollouts``) it has the sharpening
+tax.
 """
 
 from __future__ import annotations
