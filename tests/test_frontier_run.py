@@ -219,7 +219,7 @@ def test_a_vanished_worker_is_one_sentence_exit_code_3_and_loses_nothing(tmp_pat
     for worker in psutil.Process(child.pid).children():
         if "spawn_main" in " ".join(worker.cmdline()):
             worker.kill()
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=300)
     assert child.returncode == 3, errors
     assert "Traceback" not in errors
     last = errors.strip().splitlines()[-1]

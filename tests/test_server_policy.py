@@ -175,7 +175,7 @@ def test_a_dead_server_ends_the_run_with_what_is_owed_and_resume_finishes_it(
     with serving(dialect=dialect) as server:
         server.plan = play(server)
         arguments = command(server.url, tmp_path / "run")
-        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=120)
+        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=600)
         port = server.server_address[1]
         assert server.keys == {"Bearer secret-key-123"}
     assert result.returncode == 3, result.stderr
@@ -187,7 +187,7 @@ def test_a_dead_server_ends_the_run_with_what_is_owed_and_resume_finishes_it(
     done = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert records(folder).startswith(done), "what was finished is what a faultless run has"
     with serving(dialect=dialect, port=port) as server:
-        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=120)
+        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=600)
     assert result.returncode == 0, result.stderr
     assert records(tmp_path / "run") == records(folder)
     for path in (tmp_path / "run").iterdir():
@@ -210,11 +210,11 @@ def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str
         while server.posts < 60 and time.monotonic() < deadline:
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=300)
         assert child.returncode == 3, errors
         assert "stopped by the user" in errors
         assert "Traceback" not in errors
-        assert subprocess.run(arguments, capture_output=True, timeout=120).returncode == 0
+        assert subprocess.run(arguments, capture_output=True, timeout=600).returncode == 0
     assert records(tmp_path / "run") == records(folder)
 
 
