@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-RUN = ["run", "sokoban", "-p", "rl=noisy:0.3", "--cross", "rl", "--tasks", "12", "--slots", "4", "-q", "--workers", "2"]
+RUN = ["run", "sokoban", "-p", "rl=noisy:0.3", "--cross", "rl", "--tasks", "12", "--slots", "16", "-q", "--workers", "2"]
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
@@ -77,7 +77,7 @@ def test_a_signal_in_the_middle_of_a_run_is_one_sentence_and_the_run_can_be_resu
     child = started(*RUN, "--out", str(folder))
     until(lambda: working(folder) or child.poll() is not None)
     last = stopped(child, number, group)
-    assert "96 records are owed" in last
+    assert "384 records are owed" in last
     assert "type the same command to go on" in last
     if not group or number is not signal.SIGTERM:  # which may end a worker before its parent
         assert ("by the user" if number is signal.SIGINT else f"by {number.name}") in last
