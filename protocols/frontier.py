@@ -33,11 +33,10 @@ from handoff.store import Key
 
 NAME = "frontier"
 TRAJECTORY, ENDPOINT = "trajectory", "endpoint"
-_PAPERS_TASKS: int | None = 30
 
 
-def _positive(instance: Any, attribute: attrs.Attribute[Any], value: int) -> None:
-    if value < 1:
+def _positive(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and value < 1:
         raise UsageError(f"{attribute.name.replace('_', ' ')} must be at least 1, not {value}")
 
 
@@ -60,7 +59,7 @@ class Config:
     split: str
     reachers: tuple[str, ...] = attrs.field(validator=_named)
     solvers: tuple[str, ...] = attrs.field(validator=_named)
-    tasks: int | None = attrs.field(default=_PAPERS_TASKS, validator=attrs.validators.optional(_positive))
+    tasks: int | None = attrs.field(default=30, validator=_positive)
     types: tuple[str, ...] = ()
     slots: int = attrs.field(default=4, validator=_positive)
     reach_budget: int = attrs.field(default=48, validator=_positive)
@@ -70,7 +69,7 @@ class Config:
     )
     run_seed: int = 0
     selection_seed: int = 2029
-    distances: int | None = attrs.field(default=None, validator=attrs.validators.optional(_positive))
+    distances: int | None = attrs.field(default=None, validator=_positive)
 
     def __attrs_post_init__(self) -> None:
         if self.solve_budget < self.depth:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-RUN = ["run", "sokoban", "-p", "rl=noisy:0.3", "--cross", "rl", "--tasks", "12", "--slots", "16", "-q", "--workers", "2"]
+RUN = [*"run sokoban -p rl=noisy:0.3 --cross rl --tasks 12 --slots 16 -q --workers 2".split()]
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:

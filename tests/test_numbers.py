@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from refusals import refusal
 
 from handoff import config
-from handoff.cli import COMMANDS, group, main
+from handoff.cli import COMMANDS, group
 from handoff.cli.numbers import Real, Whole
 from handoff.errors import DataError, UsageError
 from handoff.policies import ModelOptions
@@ -74,15 +75,6 @@ def test_an_open_range_leaves_its_ends_out() -> None:
     for text in ("0", "1"):
         with pytest.raises(click.BadParameter, match="than"):
             Real(0, 1, open=True).convert(text, None, None)
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    shown = capsys.readouterr().err
-    assert caught.value.code == 2, shown
-    (line,) = shown.strip().splitlines()
-    return line
 
 
 GUESSES = ["--reach", "a=0.5", "--reach", "b=0.6", "--solve", "a=0.5", "--solve", "b=0.7", "--half-width", "0.1"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from refusals import refusal
 
 from handoff.cli import group, main
 from handoff.envs.alfworld import AlfworldEnvironment
@@ -42,15 +43,6 @@ def write(folder: Path, content: dict[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "game.tw-pddl").write_text(json.dumps(content))
     return folder / "game.tw-pddl"
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    shown = capsys.readouterr().err
-    assert caught.value.code == 2, shown
-    (line,) = shown.strip().splitlines()
-    return line
 
 
 # Paths ----------------------------------------------------------------------------------------------------------------

@@ -11,21 +11,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from refusals import refusal
 
 from handoff.canonical import canonical, digest
 from handoff.cli import group, main
 from handoff.store import Line
 
 STUDY = ["run", "sokoban", "-p", "a=expert", "-p", "b=random", "--cross", "a,b", "--slots", "1", "-q", "--workers", "0"]
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    shown = capsys.readouterr().err
-    assert caught.value.code == code, shown
-    (line,) = shown.strip().splitlines()
-    return line
 
 
 @pytest.fixture(scope="module")

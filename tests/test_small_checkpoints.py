@@ -300,3 +300,19 @@ def test_a_part_of_the_shipped_study_comes_out_again(tmp_path: Path) -> None:
         different += expected[key] != outcome
     # Another kind of processor rounds otherwise in the last bits, which now and then turns an episode.
     assert different <= 4
+
+
+@pytest.mark.slow
+def test_a_run_of_the_shipped_checkpoints_passes_its_audit(tmp_path: Path) -> None:
+    """Prompts rendered again from the records, token ids equal at the handoff, everything replayed natively."""
+    folder = tmp_path / "run"
+    handoff = [sys.executable, "-m", "handoff"]
+    part = ["--cross", "sft,rl", "--type", "pick_and_place_simple", "--tasks", "1", "--slots", "1", "--budget", "12"]
+    assert (
+        subprocess.run([*handoff, "run", "alfworld", *part, "--out", str(folder)], capture_output=True).returncode == 0
+    )
+    audit = subprocess.run([*handoff, "audit", str(folder), "--json"], capture_output=True, text=True)
+    assert audit.returncode == 0, audit.stdout
+    (prompts,) = (check for check in json.loads(audit.stdout)["checks"] if check["name"] == "prompts")
+    assert prompts["count"] > 0
+    assert prompts["notes"] == []

@@ -12,27 +12,26 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 
 import attrs
-import jinja2
 
 from handoff.envs.alfworld import CompiledGame
 from handoff.envs.alfworld.drafts import drafts
 from handoff.envs.alfworld.recipe import Recipe
+from handoff.policies import Request, Turn
+from handoff.prompts import Template
+from handoff.records import Record, Task
 
 GAMES_SEED = 2029  # of the drafts
 
+_TASK = Task("0" * 64, "training", "training", "train")  # the template does not show it
 _NAMED = re.compile(r"\b([a-z]+) (\d+)\b")
 
 
 @functools.cache
-def _template() -> jinja2.Template:
-    # A run renders templates in a sandbox, three times slower; this one is the toolkit's own.
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    source = resources.files("handoff") / "templates" / "alfworld-compact.jinja"
-    return environment.from_string(source.read_text("utf-8"))
+def _template() -> Template:
+    return Template.named("alfworld-compact", form="text", history=None)
 
 
 @functools.cache
@@ -92,9 +91,14 @@ class Demonstration:
 
 
 def prompt(reset: str, steps: Sequence[tuple[str, str]]) -> str:
-    """The prompt after (command, answer) pairs: what a run with this template would show."""
-    history = [{"action": command, "observation": answer} for command, answer in steps]
-    return _template().render(reset=reset, history=history)
+    """The prompt after (command, answer) pairs."""
+    history = tuple(Turn(command, _record(answer)) for command, answer in steps)
+    return _template().render(Request(_TASK, 0, _record(reset), history, remaining=1)).text
+
+
+@functools.lru_cache(maxsize=4096)
+def _record(text: str) -> Record:
+    return Record(text, (), 0.0, False, False)
 
 
 def demonstrate(game: CompiledGame, start: int | None = None) -> Demonstration:

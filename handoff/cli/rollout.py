@@ -41,7 +41,9 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed
 @click.option("--data", metavar="PATH", help="Where the environment's tasks lie.  [default: the environment's own]")
 @click.option("--split", help="Which tasks to take.  [default: the environment's first split]")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Task type to take; repeats.  [default: all]")
-@click.option("--tasks", type=numbers.COUNT, help="How many tasks, as many of each type.  [default: all]")
+@click.option(
+    "--tasks", type=numbers.COUNT_OR_ALL, help="How many tasks, as many of each type; or all.  [default: all]"
+)
 @click.option("--budget", default=50, show_default=True, type=numbers.COUNT, help="Actions of a rollout.")
 @click.option(
     "--seed", default=0, type=numbers.SEED, show_default=True, help="Seed that every decision's seed derives from."
@@ -69,7 +71,7 @@ def rollout(
     data: str | None,
     split: str | None,
     types: tuple[str, ...],
-    tasks: int | None,
+    tasks: int | str | None,
     budget: int,
     seed: int,
     selection_seed: int,
@@ -102,7 +104,7 @@ def rollout(
         split=split or registry.load(environment).splits[0],
         policies=tuple(specs),
         rollouts=rollouts,
-        tasks=tasks,
+        tasks=tasks if isinstance(tasks, int) else None,
         types=types,
         budget=budget,
         run_seed=seed,
