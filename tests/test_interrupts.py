@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-RUN = [*"run sokoban -p rl=noisy:0.3 --cross rl --tasks 12 --slots 16 -q --workers 2".split()]
+RUN = shlex.split("run sokoban -p rl=noisy:0.3 --cross rl --tasks 12 --slots 16 -q --workers 2")
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
