@@ -26,7 +26,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from handoff.distribution import Distribution, distribution, distributions
+from handoff.distribution import Distribution, Shares, distribution, distributions
 from handoff.errors import UsageError
 from handoff.estimands import RATES, Argument, Estimand, estimand, standard
 from handoff.evaluation import Evaluated, Evaluation
@@ -43,10 +43,8 @@ DRAWS = 100_000
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
-#: Draws nearer than this are the same value: all numbers here are ratios of small whole numbers.
-SAME = 1e-12
-#: Values kept at a time; estimands beyond them are drawn for again, from the same draws.
-VALUES = 2**25
+#: Values, of which the tails are kept, at a time; estimands beyond them are drawn for again, from the same draws.
+VALUES = 2**28
 
 
 @attrs.frozen
@@ -144,8 +142,9 @@ def estimate(
     size = max(1, VALUES // draws)
     for first in range(0, len(wanted), size):
         evaluation = Evaluation(table, wanted[first : first + size])
-        drawn = distributions(evaluation, plan, draws, seed, _by_percentiles(evaluation, plan, interval))
-        made += _judge(evaluation, drawn, plan, interval, level)
+        uncertainty = _uncertainty(evaluation, plan, interval)
+        drawn = distributions(evaluation, plan, draws, seed, _shares(evaluation, plan, uncertainty, level))
+        made += _judge(evaluation, drawn, plan, uncertainty, level)
     return Estimates(tuple(made), interval, draws, seed, level)
 
 
@@ -176,13 +175,20 @@ def draw(evaluation: Evaluated, plan: Plan, draws: int, seed: int, stream: int =
 
 def judge(evaluation: Evaluated, values_EB: FloatArray, plan: Plan, method: str, level: float) -> list[Estimate]:
     """Points and intervals from the draws.  ``values_EB`` is left in another order."""
-    return _judge(evaluation, [distribution(values_B) for values_B in values_EB], plan, method, level)
+    uncertainty = _uncertainty(evaluation, plan, method)
+    shares = _shares(evaluation, plan, uncertainty, level)
+    drawn = [distribution(values_B, shares=shares.get(e)) for e, values_B in enumerate(values_EB)]
+    return _judge(evaluation, drawn, plan, uncertainty, level)
+
+
+def _uncertainty(evaluation: Evaluated, plan: Plan, method: str) -> Spread | None:
+    """``None`` for the paper's method, which does not ask for it."""
+    return None if method == "paper" else spread(evaluation, plan)
 
 
 def _judge(
-    evaluation: Evaluated, drawn: Sequence[Distribution], plan: Plan, method: str, level: float
+    evaluation: Evaluated, drawn: Sequence[Distribution], plan: Plan, uncertainty: Spread | None, level: float
 ) -> list[Estimate]:
-    uncertainty = None if method == "paper" else spread(evaluation, plan)
     freedom = _design_freedom(evaluation, plan)
     return [
         _judge_one(evaluation, e, drawn[e], plan, uncertainty, freedom.get(asked.type, 0), level)
@@ -217,11 +223,12 @@ def _judge_one(
             f"refused: {drawn.excluded:,} of {drawn.draws:,} draws ({drawn.excluded / drawn.draws:.2%}) have an empty "
             f"denominator, more than {EXCLUDED_LIMIT:.0%}"
         )
-    degenerate = drawn.most - drawn.least <= SAME
+    degenerate = not drawn.varies
     if degenerate:
         notes.append("degenerate: every draw gives the same value, so the draws say nothing of uncertainty")
     if uncertainty is None:
-        return within(drawn.percentiles((1 - level) / 2, (1 + level) / 2), "percentile")
+        assert drawn.ends is not None  # asked for in _shares
+        return within(drawn.ends, "percentile")
     variance, freedom = float(uncertainty.variance_E[e]), float(uncertainty.freedom_E[e])
     if asked.name in RATES:
         tasks = ratios[0].tasks
@@ -237,16 +244,19 @@ def _judge_one(
         half = student(level, freedom) * math.sqrt(variance)
         limit = float(evaluation.limits_E[e])
         return within((max(point - half, -limit), min(point + half, limit)), "student")
-    return within(drawn.percentiles(*widened(level, freedom)), "rescaled")
+    assert drawn.ends is not None  # asked for in _shares
+    return within(drawn.ends, "rescaled")
 
 
-def _by_percentiles(evaluation: Evaluated, plan: Plan, method: str) -> set[int]:
-    """The estimands (numbers) whose interval needs the values of all draws."""
+def _shares(evaluation: Evaluated, plan: Plan, uncertainty: Spread | None, level: float) -> dict[int, Shares]:
+    """The percentiles wanted, by number of the estimand, of those whose interval is made of percentiles."""
+    if uncertainty is None:
+        return dict.fromkeys(range(len(evaluation.estimands)), ((1 - level) / 2, (1 + level) / 2))
     freedom = _design_freedom(evaluation, plan)
     return {
-        e
+        e: widened(level, float(uncertainty.freedom_E[e]))
         for e, asked in enumerate(evaluation.estimands)
-        if method == "paper" or (asked.name not in RATES and freedom.get(asked.type, 0) >= FEW)
+        if asked.name not in RATES and freedom.get(asked.type, 0) >= FEW and uncertainty.freedom_E[e] > 0
     }
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from handoff.estimands import EQUATIONS, Estimand
-from handoff.sums import Count, FloatArray, Observed, Ratio, Sums
+from handoff.sums import Count, FloatArray, Observed, Ratio, Sums, empty_allowed
 from handoff.table import IntArray, Table
 
 
@@ -70,15 +70,23 @@ class Evaluation:
             by_type[type] = sums_KB
         by_type[None] = whole_KB
         values_EB = np.full((len(self.estimands), len(weights_BT)), np.nan)
-        for e, values_B in self.formulas(by_type, range(len(self.estimands))):
-            values_EB[e] = values_B
+        with empty_allowed():
+            for e, values_B in self.formulas(by_type, range(len(self.estimands))):
+                values_EB[e] = values_B
         return values_EB
+
+    def surely_defined(self, e: int) -> bool:
+        """Whether estimand number ``e`` is defined however tasks are drawn: every task adds to every denominator."""
+        return all(ratio.tasks == len(self.strata) for ratio in self.ratios_E[e])
 
     def formulas(
         self, by_type: Mapping[str | None, FloatArray], which: Iterable[int]
     ) -> Iterator[tuple[int, FloatArray]]:
         """The estimands numbered ``which``, shape (B,) each, from the sums (K, B) of ``counts_KT`` by task type, those
-        of all tasks under ``None``.  Nothing is said of estimands of a type that is not there."""
+        of all tasks under ``None``.  Nothing is said of estimands of a type that is not there.
+
+        For sums that may be 0, :func:`~handoff.sums.empty_allowed` is to be around the loop.
+        """
         by_type = dict(by_type)
         whole = Sums(self._index, by_type.pop(None, np.empty((0, 0))))
         alike: dict[tuple[object, ...], dict[str, int]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy import special
 
@@ -16,17 +18,18 @@ def percentiles(values_V: FloatArray, low: float, high: float, times_V: IntArray
     """
     last = (len(values_V) if times_V is None else int(times_V.sum())) - 1
     places = [q * last for q in (low, high)]
-    below = [int(place) for place in places]
-    ranks = sorted({i for place in below for i in (place, min(place + 1, last))})
-    ordered = _smallest(values_V, ranks) if times_V is None else _smallest_of_repeated(values_V, times_V, ranks)
-    ends = []
-    for place, i in zip(places, below, strict=True):
-        a, b = ordered[i], ordered[min(i + 1, last)]
-        ends.append(a + (b - a) * (place - i))
-    return ends[0], ends[1]
+    ranks = sorted({i for place in places for i in (int(place), min(int(place) + 1, last))})
+    ordered = smallest(values_V, ranks) if times_V is None else _smallest_of_repeated(values_V, times_V, ranks)
+    return interpolated(ordered, places[0], last), interpolated(ordered, places[1], last)
 
 
-def _smallest(values_B: FloatArray, ranks: list[int]) -> dict[int, float]:
+def interpolated(ordered: Mapping[int, float], place: float, last: int) -> float:
+    """The value at a fractional ``place`` among order statistics from 0 to ``last``."""
+    a, b = ordered[int(place)], ordered[min(int(place) + 1, last)]
+    return a + (b - a) * (place - int(place))
+
+
+def smallest(values_B: FloatArray, ranks: list[int]) -> dict[int, float]:
     """The values of these ascending ranks.  ``values_B`` is left in another order."""
     found = {}
     rest_B = values_B  # as many values as there are up to the last rank found, none above them

@@ -94,7 +94,8 @@ class Design:
         sums_GK = np.array([[row[name] * n for name in index] for row, n in zip(expected, self.tasks_G, strict=True)])
         by_type = {type: Sums(index, sums_GK[g][:, None]) for g, type in enumerate(self.types)}
         whole = Sums(index, sums_GK.sum(axis=0)[:, None])
-        return np.array([float(e(whole if e.type is None else by_type[e.type])[0]) for e in estimands])
+        with count.empty_allowed():
+            return np.array([float(e(whole if e.type is None else by_type[e.type])[0]) for e in estimands])
 
     def _expected(self, g: int) -> dict[Count, float]:
         """Expected counts of one task of type ``g``, per seed slot."""

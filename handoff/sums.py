@@ -84,6 +84,11 @@ def finished(reacher: str, solver: str) -> Count:
     return Count("finished", (reacher, solver))
 
 
+def empty_allowed() -> np.errstate:
+    """Within it numpy does not warn of empty denominators."""
+    return np.errstate(invalid="ignore", divide="ignore")
+
+
 class Sums:
     """Weighted sums over tasks, under B weightings.  ``sums_KB`` holds the counts of ``index`` row by row."""
 
@@ -107,11 +112,13 @@ class Sums:
         return known
 
     def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
-        """``numerator / denominator``, shape (B,); NaN where the denominator is empty.  Tuples are added up first."""
+        """``numerator / denominator``, shape (B,); NaN where the denominator is empty.  Tuples are added up first.
+
+        Where that may be, the caller has :func:`empty_allowed` around it, once for all ratios.
+        """
         known = self._ratios.get((numerator, denominator))
         if known is None:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                known = self._ratios[numerator, denominator] = self.total(numerator) / self.total(denominator)
+            known = self._ratios[numerator, denominator] = self.total(numerator) / self.total(denominator)
         return known
 
 

@@ -23,6 +23,7 @@ from handoff.jackknife import spread
 from handoff.packing import packing
 from handoff.resampling import Plan, ordinary, rescaled
 from handoff.table import Table
+from handoff.tails import Tails
 
 BOTH = ("sft", "rl")
 CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
@@ -381,28 +382,71 @@ def test_looked_up_draws_are_those_of_the_weight_matrix_exactly(sizes: tuple[int
     plan = plan_of(table, method)
     evaluation = Evaluation(table, standard(table))
     values_EB = draw(evaluation, plan, 700, seed=3)
-    for e, found in enumerate(distributions(evaluation, plan, 700, seed=3)):
+    shares = (0.1, 0.8)
+    everywhere = dict.fromkeys(range(len(values_EB)), shares)
+    for e, found in enumerate(distributions(evaluation, plan, 700, 3, everywhere)):
         if math.isnan(evaluation.points_E[e]):
             assert found.draws == 0
             continue
         defined_B = values_EB[e][~np.isnan(values_EB[e])]
-        times_V = np.ones(len(found.values_V), int) if found.times_V is None else found.times_V
-        assert np.array_equal(np.sort(np.repeat(found.values_V, times_V)), np.sort(defined_B))
         assert (found.draws, found.excluded) == (700, 700 - len(defined_B))
         if len(defined_B):
             assert (found.least, found.most) == (defined_B.min(), defined_B.max())
+            assert found.ends == percentiles(defined_B, *shares)
 
 
-def test_values_that_are_not_kept_leave_their_range_and_the_empty_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_that_need_no_quantiles_leave_whether_they_vary_and_the_empty_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     table = unbalanced()
     plan = plan_of(table, "rescaled")
     evaluation = Evaluation(table, standard(table))
     monkeypatch.setattr("handoff.resampling.BLOCK", 64)  # several blocks, of which the last is shorter
-    kept = distributions(evaluation, plan, 500, seed=3)
-    passed = distributions(evaluation, plan, 500, seed=3, keep=[0])
-    for e, (a, b) in enumerate(zip(kept, passed, strict=True)):
-        assert (a.draws, a.excluded, a.least, a.most) == (b.draws, b.excluded, b.least, b.most)
-        assert evaluation.estimands[e].type is not None or len(b.values_V) == (len(a.values_V) if e == 0 else 0)
+    asked = distributions(evaluation, plan, 500, 3, dict.fromkeys(range(len(evaluation.estimands)), (0.3, 0.7)))
+    passed = distributions(evaluation, plan, 500, 3, {0: (0.3, 0.7)})
+    sooner = 0
+    for e, (a, b) in enumerate(zip(asked, passed, strict=True)):
+        assert (a.excluded, a.varies) == (b.excluded, b.varies)
+        assert b.draws == a.draws or (b.varies and evaluation.surely_defined(e))
+        assert b.ends == (a.ends if e == 0 else None)
+        sooner += b.draws < a.draws
+    assert sooner > 3
+
+
+@pytest.mark.parametrize("sorted_values", [False, True])
+def test_quantiles_from_the_tails_of_blocks_are_those_of_all_values(sorted_values: bool) -> None:
+    rng = np.random.default_rng(2)
+    answered = 0
+    for size, block in ((1, 5), (2, 1), (90, 20), (1_000, 100), (30_000, 4_000)):
+        values_B = rng.standard_normal(size).round(2)
+        if sorted_values:
+            values_B.sort()  # what the first block shows of the others is wrong then
+        for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.4, 0.6), (0.5, 0.5), (0.0, 1.0)):
+            tails = Tails(low, high)
+            for first in range(0, size, block):
+                tails.add(values_B[first : first + block])
+            found = tails.percentiles()
+            if found is None:
+                assert sorted_values
+                continue
+            answered += 1
+            assert found == percentiles(values_B.copy(), low, high)
+    assert answered == 25 or (sorted_values and answered)
+    assert Tails(0.1, 0.9).percentiles() is None
+
+
+def test_tails_that_fall_short_are_made_up_for_from_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = unbalanced()
+    monkeypatch.setattr("handoff.resampling.BLOCK", 64)
+    whole = estimate(table, draws=1_000)
+    short: list[bool] = []
+
+    def percentiles_of(tails: Tails) -> None:
+        short.append(True)
+
+    monkeypatch.setattr(Tails, "percentiles", percentiles_of)
+    assert estimate(table, draws=1_000) == whole
+    assert short
 
 
 @pytest.mark.parametrize("largest", [255, 256, 65_535, 65_536, 2**32 - 1, 2**32])
