@@ -20,7 +20,7 @@ from fault_server import FAULTS, Model, answer, serving
 
 from handoff import study
 from handoff.canonical import digest
-from handoff.errors import Interrupted, UsageError
+from handoff.errors import DataError, Interrupted, UsageError
 from handoff.policies import ModelOptions, Request, Turn, http, make
 from handoff.policies.http import check_url
 from handoff.progress import Silent
@@ -309,6 +309,7 @@ def test_a_plain_servers_word_on_overflow_is_the_outcome() -> None:
 
 def test_every_setting_is_stated_and_the_ids_that_were_used_are_recorded() -> None:
     with serving() as server:
+        server.reply = lambda prompt, seed: ("look", "stop")
         decision = one(server, ModelOptions(max_prompt_tokens=10**6, constrain=True, stop=("x",)), seed=2**62 + 1)
         body = server.answered[-1]
     ids = list(fault_server.chat(body["messages"]).encode())
@@ -316,6 +317,16 @@ def test_every_setting_is_stated_and_the_ids_that_were_used_are_recorded() -> No
     assert (body["seed"], body["temperature"], body["top_p"], body["max_tokens"]) == (2**62 + 1, 0.4, 1.0, 512)
     assert (body["top_k"], body["repetition_penalty"], body["stop"]) == (-1, 1.0, ["x"])
     assert body["structured_outputs"] == {"choice": ["look", "go"]}
+
+
+def test_a_server_that_does_not_constrain_is_found_out() -> None:
+    options = ModelOptions(max_prompt_tokens=10**6, constrain=True)
+    with serving() as server:
+        server.reply = lambda prompt, seed: ("I would look around.", "stop")
+        with pytest.raises(DataError, match="is no admissible command"):
+            one(server, options)
+        server.reply = lambda prompt, seed: ("loo", "length")  # cut off by the limit of tokens: the model's own outcome
+        assert one(server, options).status == "truncated"
 
 
 def test_episodes_are_spread_over_equal_servers_by_task_and_slot_alone() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from handoff import study
+from handoff.policies import builtin
 
 COMMAND = Path(sys.executable).with_name("vllm")
 if find_spec("vllm") is None or not COMMAND.exists():
@@ -253,3 +254,49 @@ def test_a_server_killed_in_the_middle_ends_the_run_and_resume_ends_in_the_same_
     servers["rl"].wait()
     assert handoff(environment, *arguments, "--out", str(tmp_path / "killed"), cwd=tmp_path).returncode == 0
     assert records.read_bytes() == (tmp_path / "whole" / "records.jsonl").read_bytes()
+
+
+SHIPPED = ("--template", "alfworld-compact", "--prompt-form", "text", "--history", "all", "--action-format", "choice")
+
+
+def played(environment: dict[str, str], folder: Path, kind: str, *more: str) -> subprocess.CompletedProcess[str]:
+    arguments = ["run", "alfworld", "--reacher", "rl", "--solver", "sft", "--tasks", "6", "--slots", "1"]
+    for name in ("rl", "sft"):
+        arguments += ["-p", f"{name}={kind}:{builtin.folder() / name}"]
+    arguments += [
+        *SHIPPED,
+        "--dtype",
+        "float32",
+        "--max-new-tokens",
+        "16",
+        "--out",
+        str(folder),
+        "-q",
+        "--workers",
+        "1",
+    ]
+    return handoff(environment, *arguments, *more, cwd=folder.parent)
+
+
+def test_the_checkpoints_that_ship_say_the_same_under_vllm_and_transformers(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Their context of 512 tokens is shorter than the default limits of a prompt and a reply."""
+    said = []
+    for kind, more in (("vllm", ()), ("hf", ("--device", "cpu"))):
+        result = played(environment, tmp_path / kind, kind, "--temperature", "0", *more)
+        assert result.returncode == 0, result.stderr[-3000:]
+        found = study.load(tmp_path / kind).trajectories
+        said.append({key: [step.decision.text.strip() for step in one.steps] for key, one in found.items()})
+    assert said[0] == said[1]
+    assert sum(map(len, said[0].values())) > 50
+
+
+def test_a_reply_that_the_engine_gives_up_is_not_taken_for_the_models(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """No word of their vocabulary holds a space, so vLLM cannot hold these checkpoints to a choice of commands."""
+    result = played(environment, tmp_path / "run", "vllm", "--constrain")
+    assert result.returncode == 3
+    assert "did not end a reply (finish reason 'error'): it may not be able to constrain this model" in result.stderr
+    assert study.load(tmp_path / "run").trajectories == {}

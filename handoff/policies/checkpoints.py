@@ -8,6 +8,7 @@ other formats are pickles, and code that comes with a checkpoint is never run.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -37,6 +38,22 @@ class Checkpoint:
     name: str
     revision: str | None
     digests: Mapping[str, str]
+
+    def read(self, file: str) -> dict[str, Any]:
+        """A JSON object of the checkpoint.  Raises :class:`~handoff.errors.DataError` if it is none."""
+        try:
+            form = json.loads((self.path / file).read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"checkpoint {self.name}: {file} cannot be read: {error}") from error
+        if not isinstance(form, dict):
+            raise DataError(f"checkpoint {self.name}: {file} is not a JSON object")
+        return form
+
+    def context(self, *limits: int) -> int | None:
+        """The tokens of prompt and reply together that the model has places for, and no more than any of ``limits``
+        above 0; ``None`` if neither says anything."""
+        stated = [self.read("config.json").get("max_position_embeddings"), *limits]
+        return min((limit for limit in stated if isinstance(limit, int) and limit > 0), default=None)
 
     def describe(self) -> dict[str, Any]:
         return {"checkpoint": self.name, "revision": self.revision, "digests": dict(self.digests)}

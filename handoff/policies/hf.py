@@ -8,7 +8,6 @@ the same number of rows, filled up with copies where fewer requests wait.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ import attrs
 
 from handoff.errors import DataError, UsageError
 from handoff.policies.base import Policy, Request
-from handoff.policies.checkpoints import Encoder, find
+from handoff.policies.checkpoints import Checkpoint, Encoder, find
 from handoff.policies.language import Input, Output, Speaker
 from handoff.policies.options import ModelOptions, is_greedy
 from handoff.policies.sampler import RowSampler, gumbel, sample
@@ -63,12 +62,11 @@ class Transformers(Policy):
         self.speaker = Speaker(options)
         self.checkpoint = find(argument)
         self.encoder = Encoder(self.checkpoint)
-        config = _read_json(self.checkpoint.path / "config.json", self.checkpoint.name)
+        config = self.checkpoint.read("config.json")
         self.device = _device(options.device)
         self.dtype = _dtype(options.dtype, config)
-        limits = [config.get("max_position_embeddings"), options.context]
-        self.context = min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
-        self._ends = _ends(self.checkpoint.path, config, self.encoder, self.checkpoint.name)
+        self.context = self.checkpoint.context(options.context)
+        self._ends = _ends(self.checkpoint, config, self.encoder)
         self._model: Any = None
         self._takes_trees = False
         self._trees: dict[tuple[str, ...], Tree] = {}
@@ -305,24 +303,14 @@ def _dtype(wanted: str, config: Mapping[str, Any]) -> str:
     return str(stated).removeprefix("torch.") if stated in ("float32", "bfloat16", "float16") else "float32"
 
 
-def _read_json(path: Any, name: str) -> dict[str, Any]:
-    try:
-        form = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"checkpoint {name}: {path.name} cannot be read: {error}") from error
-    if not isinstance(form, dict):
-        raise DataError(f"checkpoint {name}: {path.name} is not a JSON object")
-    return form
-
-
-def _ends(folder: Any, config: Mapping[str, Any], encoder: Encoder, name: str) -> frozenset[int]:
+def _ends(checkpoint: Checkpoint, config: Mapping[str, Any], encoder: Encoder) -> frozenset[int]:
     """The tokens that end a reply: the tokenizer's and those that the generation configuration states."""
     found = [encoder.tokenizer.eos_token_id, config.get("eos_token_id")]
-    path = folder / "generation_config.json"
-    if path.is_file():
-        found.append(_read_json(path, name).get("eos_token_id"))
+    generation = "generation_config.json"
+    if (checkpoint.path / generation).is_file():
+        found.append(checkpoint.read(generation).get("eos_token_id"))
     flat = [token for entry in found for token in (entry if isinstance(entry, list) else [entry])]
     ends = frozenset(token for token in flat if type(token) is int)
     if not ends:
-        raise DataError(f"checkpoint {name} states no end-of-sequence token")
+        raise DataError(f"checkpoint {checkpoint.name} states no end-of-sequence token")
     return ends

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from handoff.actions import Reply
+from handoff.errors import DataError
 from handoff.policies.base import Request
 from handoff.policies.options import ModelOptions
 from handoff.policies.token_ids import TokenIds
@@ -48,9 +49,18 @@ class Speaker:
         return self.template.render(request)
 
     def decide(self, request: Request, given: Input, output: Output, max_tokens: int | None) -> Decision:
-        """The decision that ``output`` comes to."""
+        """The decision that ``output`` comes to.
+
+        Raises :class:`~handoff.errors.DataError` if it is no admissible command though the engine was to generate
+        nothing else: that is the engine's failure, not the model's.
+        """
         reply = Reply(output.text, output.finish, output.stop, output.reasoning)
         parsed = self.rule.parse(reply, request.record.admissible)
+        if self.options.constrain and output.finish == "stop" and parsed.status != "parsed":
+            raise DataError(
+                f"the reply {output.text!r:.80} is no admissible command: the engine does not constrain this model; "
+                "leave out --constrain, or use hf:, which scores every command"
+            )
         flags = {*parsed.flags, *output.flags}
         if max_tokens is not None and max_tokens < self.options.max_new_tokens:
             flags.add("clamped")

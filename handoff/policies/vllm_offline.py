@@ -42,8 +42,9 @@ class VLLM(Policy):
         self.device = _device()
         self._llm: Any = None
         self._asleep = False
-        # As much as the longest prompt and reply that are allowed, unless told otherwise.
-        self.context = options.context or options.max_prompt_tokens + options.max_new_tokens
+        # As much as the longest prompt and reply that are allowed, unless told otherwise or the model has fewer places.
+        wanted = options.context or options.max_prompt_tokens + options.max_new_tokens
+        self.context = self.checkpoint.context(wanted) or wanted
         self._arguments = self._engine_arguments()
 
     def _engine_arguments(self) -> dict[str, Any]:
@@ -137,8 +138,19 @@ class VLLM(Policy):
                 reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
                 raise Interrupted(f"the vllm engine of {self.checkpoint.name} failed: {reason}") from error
             for (place, given, room), result in zip(waiting, results, strict=True):
+                self._check(result.outputs[0].finish_reason)
                 decisions[place] = self.speaker.decide(requests[place], given, _output(result), room)
         return [decision for decision in decisions if decision is not None]
+
+    def _check(self, finish: object) -> None:
+        """No reason to have ended, or a bad one, means that the engine failed: that is not the model's reply."""
+        if finish in (None, "", "abort", "error"):
+            advice = ""
+            if self.options.constrain:
+                advice = ": it may not be able to constrain this model; leave out --constrain, or use hf:"
+            raise Interrupted(
+                f"the vllm engine of {self.checkpoint.name} did not end a reply (finish reason {finish!r}){advice}"
+            )
 
     def _parameters(self, request: Request, room: int) -> Any:
         from vllm import SamplingParams
