@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from handoff import environment as registry
 from handoff import study
+from handoff.envs.alfworld import memory
 from handoff.envs.alfworld.builtin import BuiltinSource
 from handoff.envs.alfworld.dynamics import Dynamics
 from handoff.envs.alfworld.games import Game
@@ -51,6 +53,26 @@ def test_score_and_done_are_set_at_reset_and_success_is_not_latched_by_the_engin
     assert all(not record.won for record in records[:-1])
     away = next(c for c in records[-1].admissible if c.startswith("go to ") and "lamp" not in c)
     assert not engine.step(away).won, "the goal holds only under the lamp"
+
+
+def test_the_memory_of_texts_changes_no_record(games: dict[str, Game]) -> None:
+    from textworld.envs.pddl import textgen
+
+    def wander(engine: NativeEngine, game: Game) -> list[Record]:
+        rng = random.Random(game.id)
+        records = [*walk(engine, game), engine.reset(game)]
+        for _ in range(6):
+            records.append(engine.step(rng.choice([*records[-1].admissible, "go to nowhere 1"])))
+        return records
+
+    remembering = NativeEngine()
+    for name in ("look_at_obj_in_light", "pick_two_obj_and_place"):
+        found = [wander(remembering, games[name]) for _ in range(2)]
+        with memory.without():
+            assert not hasattr(textgen._parse_and_convert, "__wrapped__"), "textworld's own"
+            expected = wander(NativeEngine(), games[name])
+        assert hasattr(textgen._parse_and_convert, "__wrapped__")
+        assert found == [expected, expected]
 
 
 def test_text_that_is_no_command_changes_nothing_and_says_so(games: dict[str, Game]) -> None:

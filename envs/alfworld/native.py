@@ -1,32 +1,26 @@
 """The reference engine: textworld's ``PddlEnv`` under alfworld's demangler, records normalised.
 
-Every claim of a run is certified on this engine.  It is kept as it is shipped; only the text of the translation from
-PDDL to SAS is remembered, in memory and on disk, since each reset does the same two translations again (over 90% of its
-time).  textworld cannot go back,
-has global state in its parser and is not thread safe: one engine belongs to one thread of one process.
+Every claim of a run is certified on this engine.  It is kept as it is shipped, only given a memory of what it works out
+again and again from the same text (:mod:`handoff.envs.alfworld.memory`).  textworld cannot go back, has global state in
+its parser and is not thread safe: one engine belongs to one thread of one process.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sys
 import tempfile
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from handoff.canonical import digest
-from handoff.envs.alfworld import diskcache, sas
+from handoff.envs.alfworld import memory, sas
 from handoff.envs.alfworld.games import Game
 from handoff.errors import DataError, EnvironmentFault
 from handoff.records import Record
-
-_MEMORY = 32  # translations kept per process, of some MB each
 
 
 @contextlib.contextmanager
@@ -60,55 +54,6 @@ def _untouched_host() -> Iterator[None]:
                 os.environ["ALFWORLD_DATA"] = given
 
 
-class _Translator:
-    """Stands where textworld expects the ``fast_downward`` module, and remembers what ``pddl2sas`` gave.
-
-    What is kept on disk is the SAS text, by content digest; the task object is parsed from the PDDL again, which takes
-    some milliseconds.  In memory it is shared between resets: textworld only reads it.
-    """
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-        self._memory: OrderedDict[tuple[str, str, bool], Any] = OrderedDict()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
-
-    def pddl2sas(self, domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
-        key = (domain, problem, optimize)
-        if key not in self._memory:
-            self._memory[key] = self._translate(domain, problem, optimize)
-            while len(self._memory) > 2 * _MEMORY:
-                self._memory.popitem(last=False)
-        self._memory.move_to_end(key)
-        return self._memory[key]
-
-    def _translate(self, domain: str, problem: str, optimize: bool) -> tuple[Any, str]:
-        key = digest({"domain": domain, "problem": problem, "optimize": optimize, "versions": sas.versions()})
-        text = diskcache.load("native-sas", key)
-        if not isinstance(text, str):
-            task, text = self._module.pddl2sas(domain, problem, optimize=optimize)
-            diskcache.store("native-sas", key, text)
-            return task, str(text)
-        sys.argv = ["translate.py", "domain", "task"]  # the translator's modules read it when they are imported
-        from fast_downward.translate import normalize
-        from fast_downward.translate.pddl_parser import lisp_parser, parsing_functions
-
-        with contextlib.redirect_stdout(io.StringIO()):  # it warns about facts that are given twice
-            task = parsing_functions.parse_task(
-                lisp_parser.parse_nested_list(domain.split("\n")), lisp_parser.parse_nested_list(problem.split("\n"))
-            )
-            normalize.normalize(task)
-        return task, text
-
-
-def _install_translator() -> None:
-    from textworld.envs.pddl import logic
-
-    if not isinstance(logic.fast_downward, _Translator):
-        logic.fast_downward = _Translator(logic.fast_downward)
-
-
 class NativeEngine:
     """One textworld environment, reused for game after game (each new one would leak a mapped library)."""
 
@@ -122,7 +67,7 @@ class NativeEngine:
             raise EnvironmentFault(
                 f"the native ALFWorld engine needs textworld[pddl] and alfworld ({error}): pip install alfworld"
             ) from error
-        _install_translator()
+        memory.install()
         self._thread = threading.get_ident()
         self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(admissible_commands=True, won=True)), shuffle=False)
         self._loaded: str | None = None

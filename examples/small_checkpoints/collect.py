@@ -6,7 +6,7 @@
 
 A run's folder is named SOURCE-SPLIT.  Of every run the file has all estimates with intervals, the failure labels, and,
 of the built-in games, every endpoint; of the rollouts of sft, rl and control (``--rollouts``) it has the sharpening
-tax.
+tax.  Runs of checkpoints that do not ship, as of another seed, are told under ``also`` by a name of theirs.
 """
 
 from __future__ import annotations
@@ -51,29 +51,47 @@ def outcome(row: dict[str, str]) -> str:
     return "won" if row["won"] == "1" else "arrived" if row["arrived"] == "1" else "lost"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, required=True)
-    parser.add_argument("--rollouts", type=Path)
-    parser.add_argument("--into", type=Path, required=True)
-    given = parser.parse_args()
+def read(runs: Path, whole: bool = True) -> dict[str, Any]:
+    """What the runs in a folder found, by source and split, with the transport prediction from seen to unseen games;
+    the endpoints of built-in games if it is to be the ``whole``."""
     study: dict[str, Any] = {}
-    for folder in sorted(given.runs.iterdir()):
+    for folder in sorted(runs.iterdir()):
         source, _, split = folder.name.partition("-")
         report = handoff("report", str(folder))
         entry: dict[str, Any] = {"estimates": estimates(report), "failures": report["failures"]}
-        if source == "builtin":
+        if source == "builtin" and whole:
             entry["rows"] = rows(folder)
         study.setdefault(source, {})[split] = entry
-        print(folder.name, flush=True)
+        print(folder, flush=True)
     for source in sorted(study):
-        target, external = given.runs / f"{source}-valid_unseen", given.runs / f"{source}-valid_seen"
+        target, external = runs / f"{source}-valid_unseen", runs / f"{source}-valid_seen"
         if target.is_dir() and external.is_dir():
             study[source]["transport"] = handoff("transport", str(target), "--external", str(external))
+    return study
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="NAME=RUNS", help="of other checkpoints; repeats"
+    )
+    parser.add_argument("--curve", action="append", default=[], metavar="NAME=FILE", help="their curve.jsonl")
+    parser.add_argument("--rollouts", type=Path)
+    parser.add_argument("--into", type=Path, required=True)
+    given = parser.parse_args()
+    study = read(given.runs)
     if given.rollouts:
         study["tax"] = {
             post: handoff("tax", f"{given.rollouts}#sft", f"{given.rollouts}#{post}") for post in ("rl", "control")
         }
+    for entry in given.also:
+        name, _, place = entry.partition("=")
+        study.setdefault("also", {})[name] = read(Path(place), whole=False)
+    for entry in given.curve:
+        name, _, place = entry.partition("=")
+        lines = Path(place).read_text("utf-8").splitlines()
+        study.setdefault("also", {}).setdefault(name, {})["curve"] = [json.loads(line) for line in lines]
     given.into.write_text(json.dumps(study, separators=(",", ":")) + "\n", "utf-8")
 
 
