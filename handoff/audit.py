@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
+from handoff import files
 from handoff.canonical import parse
 from handoff.errors import DataError, StoreError
 from handoff.policies import Request, Turn
@@ -112,7 +113,7 @@ def read_run(folder: Path, load: Callable[[Path], R]) -> tuple[Audit, R | None]:
     if stated is None:
         seal.require(False, f"not complete: {run.still_owed} are owed")
     else:
-        lines = (folder / "records.jsonl").read_bytes().splitlines()
+        lines = files.read(folder / "records.jsonl").splitlines()
         head = str(parse(lines[-1])["digest"]) if lines else str(run.manifest["digest"])
         seal.require(stated["records"] == len(lines), f"{len(lines)} records, but {stated['records']!r} were sealed")
         seal.require(stated["head"] == head, "the last record is not the one that was sealed")

@@ -36,6 +36,7 @@ from typing import Any
 
 import attrs
 
+from handoff import files
 from handoff.errors import DataError, UsageError
 from handoff.policies import ModelOptions, own_options
 from handoff.prompts import BUILTIN
@@ -102,7 +103,7 @@ def load(path: Path) -> StudyFile:
     key, if it is not one.
     """
     try:
-        raw = path.read_bytes()
+        raw = files.read_input(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     try:

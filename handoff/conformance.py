@@ -120,7 +120,7 @@ def inventory() -> list[Listed]:
             with contextlib.redirect_stdout(io.StringIO()):
                 cls = _load(name)
             summary = (cls.__doc__ or "").strip().split("\n")[0]
-            entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls))
+            entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls.usual()))
         except Exception as error:
             entry = Listed(name, point.value, package, broken=str(error))
         found.append(entry)

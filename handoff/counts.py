@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from handoff import files
 from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
 from handoff.names import require_printable
@@ -105,7 +106,7 @@ def read_counts(path: str | Path, name: str | None = None) -> Counts:
         return counts if name is None else attrs.evolve(counts, name=name)
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = files.read_input(path).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -13,12 +13,12 @@ from typing import Any
 
 import attrs
 
+from handoff import files
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import DataError, UsageError
 from handoff.policies import Policy, Request, Turn
 from handoff.records import Decision, Record, Task, to_json
 from handoff.seeds import derive
-from handoff.store import write_atomically
 
 
 @attrs.frozen
@@ -90,6 +90,11 @@ def examine(
     """
     if count < 2:
         raise UsageError(f"at least 2 requests are needed to compare anything, not {count}")
+    expected = None if compare is None else _read(compare)
+    if expected is not None and len(expected) != count:
+        raise UsageError(f"{compare} holds {len(expected)} answers; ask for as many (--requests {len(expected)})")
+    if kept is not None and kept.exists():
+        _read(kept)  # nothing but earlier answers is written over
     asked = requests(count)
     policy.activate()
     alone = [policy.decide([request])[0] for request in asked]
@@ -108,11 +113,11 @@ def examine(
         finally:
             fresh.close()
     forms = [to_json(decision) for decision in alone]
-    if compare is not None:
-        comparisons.append(_compare(f"kept in {compare.name}", _read(compare, count), alone))
+    if compare is not None and expected is not None:
+        comparisons.append(_compare(f"kept in {compare.name}", expected, alone))
     if kept is not None:
         try:
-            write_atomically(kept, canonical({"decisions": forms}) + b"\n")
+            files.write_atomically(kept, canonical({"decisions": forms}) + b"\n")
         except OSError as error:
             raise UsageError(f"cannot write {kept}: {error.strerror or error}") from error
     statuses: dict[str, int] = {}
@@ -136,9 +141,9 @@ def _compare(name: str, expected: Sequence[Any], found: Sequence[Decision]) -> C
     return Comparison(name, len(pairs) - len(different), len(pairs), first)
 
 
-def _read(path: Path, count: int) -> list[dict[str, Any]]:
+def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        form = parse(path.read_bytes())
+        form = parse(files.read_input(path))
         decisions = form["decisions"]
         if not all(isinstance(entry, dict) for entry in decisions):
             raise ValueError("not decisions")
@@ -146,6 +151,4 @@ def _read(path: Path, count: int) -> list[dict[str, Any]]:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} was not written by handoff doctor --keep ({error})") from None
-    if len(decisions) != count:
-        raise UsageError(f"{path} holds {len(decisions)} answers; ask for as many (--requests {len(decisions)})")
     return list(decisions)

@@ -36,6 +36,11 @@ class Environment(ABC):
     #: What a policy's name means where nothing is bound to it: specs by name.
     policies: ClassVar[Mapping[str, str]] = {}
 
+    @classmethod
+    def usual(cls) -> type[Environment]:
+        """The class of an instance made without options: another one where engines have classes of their own."""
+        return cls
+
     @abstractmethod
     def tasks(self, split: str) -> Sequence[Task]:
         """All tasks of ``split``, in an order that does not depend on the machine."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import attrs
 
+from handoff import files
 from handoff.errors import StoreError, UsageError
-from handoff.store import MANIFEST, write_atomically
+from handoff.store import MANIFEST
 from handoff.study import Study
 
 Rows = list[dict[str, Any]]
@@ -53,7 +54,7 @@ def export(study: Study, folder: Path, formats: Sequence[str] | None = None) -> 
         for name, rows in tables.items():
             for kind in chosen:
                 path = folder / f"{name}.{kind}"
-                write_atomically(path, _ENCODERS[kind](rows))
+                files.write_atomically(path, _ENCODERS[kind](rows))
                 written.append((path, len(rows)))
     except OSError as error:
         raise StoreError(f"cannot write tables to {folder}: {error.strerror or error}") from error

@@ -28,6 +28,7 @@ from typing import Any
 
 import attrs
 
+from handoff import files
 from handoff.canonical import canonical, digest
 from handoff.errors import DataError, UsageError
 from handoff.policies.base import Request, Turn
@@ -111,7 +112,7 @@ class Template:
             return cls(name, _own_source(name), **options)
         path = Path(name).expanduser()
         try:
-            raw = path.read_bytes()
+            raw = files.read_input(path)
         except OSError as error:
             known = ", ".join(BUILTIN)
             raise UsageError(

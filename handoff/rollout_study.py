@@ -129,7 +129,7 @@ def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
     identity = manifest["identity"]
     protocol = identity.get("protocol") if isinstance(identity, dict) else None
     if not isinstance(protocol, dict) or protocol.get("name") != "rollouts":
-        raise DataError(f"{folder} is not a run of the rollouts protocol")
+        raise DataError(f"{folder} does not hold rollouts; of a handoff run, `handoff report` tells more")
     kinds: dict[str, type] = {"policies": list, "rollouts": int, "budget": int, "run_seed": int, "split": str}
     for key, kind in kinds.items():
         if type(protocol.get(key)) is not kind:

@@ -29,6 +29,7 @@ from typing import Any, BinaryIO
 
 import attrs
 
+from handoff import files
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import StoreError
 
@@ -127,41 +128,15 @@ def _is_json(raw: bytes) -> bool:
     return True
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees all of it or nothing, and a crash leaves the old one or the new one."""
-    # Not a longer name than the file's: a folder may allow no more.
-    short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
-    temporary = path.with_name(f".{short}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    # Some file systems cannot sync a folder; the file itself is safe already.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run, checked against its own digest.  Raises :class:`~handoff.errors.StoreError`."""
     path = folder / MANIFEST
     try:
-        raw = path.read_bytes()
+        raw = files.read(path)
     except FileNotFoundError:
         raise StoreError(f"{folder} is not a run folder: it has no {MANIFEST}") from None
+    except NotADirectoryError:
+        raise StoreError(f"{folder} is a file, not a run folder; of a table, `handoff estimate` tells more") from None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     try:
@@ -182,7 +157,7 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
     """
     path = folder / RECORDS
     try:
-        data = path.read_bytes()
+        data = files.read(path)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -206,7 +181,7 @@ def read_seal(folder: Path) -> dict[str, Any] | None:
     """What ``seal.json`` states, or ``None`` if the run is not complete."""
     path = folder / SEAL
     try:
-        seal = parse(path.read_bytes())
+        seal = parse(files.read(path))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -295,7 +270,9 @@ class Store:
             raise StoreError(f"{self.folder}: {self.owed} of {self.planned} records are owed; the run is not complete")
         with self._disk("seal"):
             if not (self.folder / SEAL).exists():
-                write_atomically(self.folder / SEAL, canonical({"records": self._sealed, "head": self._head}) + b"\n")
+                files.write_atomically(
+                    self.folder / SEAL, canonical({"records": self._sealed, "head": self._head}) + b"\n"
+                )
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None
@@ -306,11 +283,11 @@ class Store:
         path = self.folder / TIMINGS
         total = dict(timings)
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            for name, seconds in parse(path.read_bytes()).items():
+            for name, seconds in parse(files.read(path)).items():
                 if isinstance(seconds, int | float):
                     total[str(name)] = total.get(str(name), 0.0) + float(seconds)
         with self._disk("write"):
-            write_atomically(path, canonical({k: round(v, 3) for k, v in total.items()}) + b"\n")
+            files.write_atomically(path, canonical({k: round(v, 3) for k, v in total.items()}) + b"\n")
 
     def close(self) -> None:
         for file in (self._records, self._journal, self._lock):
@@ -338,7 +315,7 @@ class Store:
         if not path.exists():
             if (self.folder / RECORDS).exists() or (self.folder / JOURNAL).exists():
                 raise StoreError(f"{self.folder} holds records but no {MANIFEST}; it cannot be continued")
-            write_atomically(path, canonical(mine) + b"\n")
+            files.write_atomically(path, canonical(mine) + b"\n")
             return mine
         theirs = read_manifest(self.folder)
         if theirs["digest"] != mine["digest"]:
@@ -352,7 +329,7 @@ class Store:
     def _resume(self) -> None:
         """Read everything before writing anything: sealed records, then the journal."""
         records_path, journal_path = self.folder / RECORDS, self.folder / JOURNAL
-        lines, rest = split_lines(records_path.read_bytes() if records_path.exists() else b"")
+        lines, rest = split_lines(files.read(records_path) if records_path.exists() else b"")
         length = 0
         for number, raw in enumerate(lines, start=1):
             line = decode_line(raw, number - 1, self._head, f"{records_path}, line {number}")
@@ -371,7 +348,7 @@ class Store:
                 f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"
             )
         known = set(self._plan)
-        entries, torn = split_lines(journal_path.read_bytes() if journal_path.exists() else b"")
+        entries, torn = split_lines(files.read(journal_path) if journal_path.exists() else b"")
         for number, raw in enumerate(entries, start=1):
             key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
             if key not in known:
@@ -391,7 +368,7 @@ class Store:
         if not rest:
             return
         copy = self.folder / f"torn-{path.stem}-{hashlib.sha256(rest).hexdigest()[:12]}"
-        write_atomically(copy, rest)
+        files.write_atomically(copy, rest)
         with open(path, "r+b") as file:
             file.truncate(length)
             os.fsync(file.fileno())
@@ -421,6 +398,8 @@ class Store:
     def _disk(self, what: str) -> Iterator[None]:
         try:
             yield
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreError(f"{error.filename or self.folder} is not a folder; choose another --out") from error
         except OSError as error:
             raise StoreError(
                 f"cannot {what} run folder {self.folder}: {error.strerror or error}. What is finished is kept; "

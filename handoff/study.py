@@ -143,7 +143,7 @@ def check_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
     identity = manifest["identity"]
     protocol = identity.get("protocol") if isinstance(identity, dict) else None
     if not isinstance(protocol, dict) or protocol.get("name") != "frontier":
-        raise DataError(f"{folder} is not a run of the frontier protocol")
+        raise DataError(f"{folder} is not a handoff run; of rollouts, `handoff tax` and `handoff audit` tell more")
     kinds: dict[str, type] = {
         "reachers": list, "solvers": list, "slots": int, "depth": int, "reach_budget": int, "solve_budget": int,
         "run_seed": int, "selection_seed": int, "split": str,

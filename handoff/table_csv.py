@@ -8,6 +8,7 @@ only pair the rows of one task, so tasks may call them differently, but every ta
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TextIO
 import attrs
 import numpy as np
 
+from handoff import files
 from handoff.errors import DataError
 from handoff.table import Table
 
@@ -47,8 +49,7 @@ def read_csv(path: str | Path) -> Table:
     """
     path = Path(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(_rows(file, path))
+        rows = list(_rows(io.StringIO(files.read_input(path).decode("utf-8-sig"), newline=""), path))
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
     except OSError as error:

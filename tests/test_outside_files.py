@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
+import fault_server
 import pytest
 from click.testing import CliRunner
 from refusals import refusal
@@ -19,7 +21,7 @@ from handoff.envs.alfworld.builtin import BuiltinSource
 from handoff.envs.alfworld.games import FolderSource, Game, load_game
 from handoff.envs.alfworld.native import NativeEngine
 from handoff.errors import DataError, HandoffError, UsageError
-from handoff.store import write_atomically
+from handoff.files import write_atomically
 
 RUN = ["run", "sokoban", "--cross", "random", "--tasks", "3", "--slots", "1", "--budget", "3", "-q", "--workers", "0"]
 
@@ -68,6 +70,95 @@ def test_a_name_that_is_too_long_is_one_sentence(
 ) -> None:
     words = {"RUN": str(run), "LONG": "x" * 300}
     assert "File name too long" in refusal(capsys, *(words.get(word, word) for word in arguments))
+
+
+def test_nothing_but_a_file_is_written_over_or_waited_for(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "elsewhere")
+    for path in (pipe, link):
+        page = ["--html", str(path)]
+        assert "exists and is not of a page" in refusal(capsys, "report", str(run), "--draws", "100", *page)
+        with pytest.raises(OSError, match="not a regular file"):
+            write_atomically(path, b"x")
+    assert pipe.is_fifo()
+    assert os.readlink(link) == str(tmp_path / "elsewhere")
+    zero = "/dev/zero"
+    acting = ["run", "sokoban", "--cross", "x", "-p", f"x=actions:{zero}"]
+    for words in (["estimate", zero], ["tax", zero, zero], [*RUN, "--config", zero], acting):
+        assert "it is a device, not a file" in refusal(capsys, *words)
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    (copy / "seal.json").unlink()
+    os.mkfifo(copy / "seal.json")
+    assert "not a regular file" in refusal(capsys, "report", str(copy), "--draws", "100")
+
+
+def test_a_table_may_come_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = "task,type,seed,reacher,solver,arrived,won\n" + "".join(f"t{i},a,0,w,r,1,{i % 2}\n" for i in range(9))
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    result = CliRunner().invoke(group, ["estimate", str(pipe), "--draws", "100", "--json"])
+    writer.join()
+    assert result.exit_code == 0, result.output
+
+
+def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, twin = tmp_path / "mine.html", tmp_path / "mine.json"
+    words = ["report", str(run), "--draws", "100", "--html", str(page)]
+    twin.write_text("precious")
+    assert f"{twin} exists and is not of a page that handoff wrote" in refusal(capsys, *words)
+    assert (twin.read_text(), page.exists()) == ("precious", False)
+    twin.unlink()
+    page.write_text("precious")
+    assert f"{page} exists and is not of a page that handoff wrote" in refusal(capsys, *words)
+    assert (page.read_text(), twin.exists()) == ("precious", False)
+    page.unlink()
+    for _ in range(2):
+        assert CliRunner().invoke(group, words).exit_code == 0
+    assert json.loads(twin.read_text())
+
+
+def test_answers_that_are_kept_are_written_over_earlier_ones_and_over_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text("precious")
+    with fault_server.serving() as server:
+        words = ["doctor", "-p", f"x=openai:{server.url}#m", "--requests", "2", "--keep", str(kept)]
+        assert "was not written by handoff doctor" in refusal(capsys, *words)
+        assert kept.read_text() == "precious"
+        kept.unlink()
+        for _ in range(2):
+            assert CliRunner().invoke(group, words).exit_code == 0
+    assert "no language model" in refusal(capsys, "doctor", "-p", "x=noisy:0.1")
+
+
+def test_a_file_that_is_no_run_folder_is_named_with_what_to_do(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("task,type\n")
+    for command in ("report", "export", "audit"):
+        assert "`handoff estimate` tells more" in refusal(capsys, command, str(table))
+    assert "is not a folder; choose another --out" in refusal(capsys, *RUN, "--out", str(table))
+    assert table.read_text() == "task,type\n"
+    rollouts = tmp_path / "rollouts"
+    words = ["rollout", "sokoban", "-p", "x=random", "--tasks", "3", "-n", "2", "--budget", "2", "--workers", "0"]
+    assert CliRunner().invoke(group, [*words, "--out", str(rollouts)]).exit_code == 0
+    assert "is not a handoff run; of rollouts, `handoff tax`" in refusal(capsys, "estimate", str(rollouts))
+    assert "does not hold rollouts; of a handoff run, `handoff report`" in refusal(capsys, "tax", str(run), str(run))
+
+
+def test_a_plan_without_the_server_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["-p", "x=openai:http://127.0.0.1:1/v1#m", "--cross", "x", "--dry-run", "--patience", "0.1"]
+    assert "there is no plan without the server" in refusal(capsys, "run", "sokoban", *words)
 
 
 def test_a_file_may_have_the_longest_name_that_there_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from handoff.envs.alfworld import CompiledGame
 from handoff.envs.alfworld.builtin import BuiltinSource
+from handoff.errors import DataError
 from handoff.policies import ModelOptions, Request, Turn, builtin, make, own_options
 from handoff.policies.scoring import plain_scores
 from handoff.prompts import Template
@@ -233,6 +235,84 @@ def test_training_is_seeded_and_goes_on_after_a_kill(
         assert curve == again
         assert [entry["step"] for entry in curve] == [1, 2]
         assert {"zero_groups", "entropy", "temperature", "success"} <= set(curve[0])
+
+
+def test_scripts_refuse_what_they_cannot_use_and_keep_what_is_there(
+    scripts: dict[str, ModuleType],
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sft, rl = scripts["sft"], scripts["rl"]
+
+    def refused(module: ModuleType, *words: str, code: int = 2) -> str:
+        with pytest.raises(SystemExit) as stop:
+            module.main([*words])
+        assert stop.value.code == code
+        out, err = capsys.readouterr()
+        return err if code else out
+
+    few = ["--data", str(data), "--steps", "2"]
+    assert "demonstrations, of which 100 are held out" in refused(sft, *few, "--out", str(tmp_path / "few"))
+    nothing = ["--data", str(tmp_path / "nothing"), "--out", str(tmp_path / "x")]
+    assert "demonstrate.py --out" in refused(sft, *nothing)
+    assert "cannot read" in refused(rl, *nothing, "--start", str(builtin.folder() / "sft"))
+    assert "cannot read" in refused(rl, "--data", str(data), "--out", str(tmp_path / "x"), "--start", str(tmp_path))
+    (tmp_path / "cut").mkdir()
+    half = (data / "demonstrations.jsonl").read_text()[:-40]
+    (tmp_path / "cut" / "demonstrations.jsonl").write_text(half)
+    lines = half.count("\n") + 1
+    assert f"line {lines}: no demonstration" in refused(
+        sft, "--data", str(tmp_path / "cut"), "--out", str(tmp_path / "x")
+    )
+
+    monkeypatch.setattr(sft, "HELD_OUT", 1)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("precious")
+    assert "holds no training" in refused(sft, *few, "--out", str(tmp_path / "other"))
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.txt"]
+    out = ["--out", str(tmp_path / "a")]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "curve.jsonl").write_text('{"step": 1}\n')  # of a training that was killed before it was saved
+    sft.main([*few, *out])
+    before = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    assert [json.loads(line)["step"] for line in before["curve.jsonl"].splitlines()] == [2]
+    assert "is finished" in refused(sft, *few, *out, code=0)
+    assert "(--seed differ)" in refused(sft, *few, *out, "--seed", "7")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["publish.py", "--into", "INTO", "sft"],
+        ["publish.py", "--into", "INTO", "sft=nope"],
+        ["collect.py", "--runs", "nope", "--into", "INTO/x.json"],
+    ],
+)
+def test_scripts_that_gather_refuse_in_one_sentence(words: list[str], tmp_path: Path) -> None:
+    words = [word.replace("INTO", str(tmp_path)) for word in words]
+    found = subprocess.run([sys.executable, str(SCRIPTS / words[0]), *words[1:]], capture_output=True, text=True)
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_are_not_those_that_shipped_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = tmp_path / "checkpoints"
+    shutil.copytree(builtin.folder() / "sft", copy / "sft")
+    monkeypatch.setattr(builtin, "folder", lambda: copy)
+    options = ModelOptions(**own_options("builtin:sft"))
+    make("builtin:sft", options)
+    weights = bytearray((copy / "sft" / "model.safetensors").read_bytes())
+    weights[-100] ^= 1
+    (copy / "sft" / "model.safetensors").write_bytes(weights)
+    with pytest.raises(DataError, match=r"builtin:sft is damaged .* install handoff again"):
+        make("builtin:sft", options)
+    (copy / "sft" / "model.safetensors").unlink()
+    with pytest.raises(DataError, match=r"builtin:sft is damaged .* install handoff again"):
+        make("builtin:sft", options)
 
 
 @pytest.mark.parametrize("name", ["base", "sft", "rl", "control"])

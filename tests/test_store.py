@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handoff import store as store_module
+from handoff import files
 from handoff.canonical import canonical
 from handoff.errors import StoreError
 from handoff.store import Damage, Store, read_manifest, read_records, read_seal
@@ -188,7 +188,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, monkeypat
 
 def test_an_atomic_write_leaves_the_old_file_when_it_fails(tmp_path: Path) -> None:
     path = tmp_path / "seal.json"
-    store_module.write_atomically(path, b"old")
+    files.write_atomically(path, b"old")
     with pytest.raises(TypeError):
-        store_module.write_atomically(path, "not bytes")  # type: ignore[arg-type]
+        files.write_atomically(path, "not bytes")  # type: ignore[arg-type]
     assert path.read_bytes() == b"old"

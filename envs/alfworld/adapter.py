@@ -29,14 +29,21 @@ _MEMORY = 64  # how many are kept, of some MB each
 
 
 class AlfworldEnvironment(Environment):
-    """Options: ``data`` (a folder, a game file, or ``builtin``; else ``ALFWORLD_DATA``, else the built-in games),
+    """Household tasks in text, on real textworld + alfworld or their compiled form.
+
+    Options: ``data`` (a folder, a game file, or ``builtin``; else ``ALFWORLD_DATA``, else the built-in games),
     ``engine`` (``compiled`` or ``native``), and ``trust_games`` (accept a grammar that is not known; the native engine
-    runs it as code).  The instance is of the engine's own subclass."""
+    runs it as code).  The instance is of the engine's own subclass.
+    """
 
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     policies: ClassVar[Mapping[str, str]] = {name: f"builtin:{name}" for name in ("base", "sft", "rl", "control")}
     engine: ClassVar[str]
+
+    @classmethod
+    def usual(cls) -> type[Environment]:
+        return ENGINES["compiled"] if cls is AlfworldEnvironment else cls
 
     def __new__(
         cls, data: str | None = None, engine: str = "compiled", trust_games: bool = False

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import handoff
+from handoff import files
 from handoff.canonical import canonical, parse
 from handoff.children import Children
 from handoff.envs.alfworld import wheel
@@ -27,7 +28,6 @@ from handoff.envs.alfworld.games import GAME_FILE
 from handoff.envs.alfworld.recipe import Recipe
 from handoff.errors import DataError, EnvironmentFault, Interrupted, StoreError, UsageError
 from handoff.progress import Progress
-from handoff.store import write_atomically
 
 if TYPE_CHECKING:
     from handoff.envs.alfworld.native import NativeEngine
@@ -129,7 +129,7 @@ def generate_compact(
 
     This is the form in which the built-in games ship.  Nothing is written before all games are proven.
     """
-    files: dict[str, bytes] = {}
+    texts: dict[str, bytes] = {}
     entries: dict[str, Any] = {}
     for split in splits:
         recipes = []
@@ -138,15 +138,15 @@ def generate_compact(
                 recipes.append(recipe)
                 tick()
         name = f"{split}.jsonl"
-        files[name] = b"".join(line(recipe) for recipe in recipes)
+        texts[name] = b"".join(line(recipe) for recipe in recipes)
         entries[split] = {
             "file": name,
-            "sha256": wheel.text_digest(files[name].decode()),
+            "sha256": wheel.text_digest(texts[name].decode()),
             **_summary(recipes),
             "tasks": [{"id": recipe.id, "name": recipe.name, "type": recipe.type} for recipe in recipes],
         }
     manifest = {"command": command, "seed": seed, "verified": verify, **origin(), "splits": entries}
-    for name, data in files.items():
+    for name, data in texts.items():
         write_file(out / name, data)
     write_file(out / MANIFEST, _pretty(manifest))
 
@@ -186,7 +186,7 @@ def write_file(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all.  Raises :class:`~handoff.errors.StoreError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data)
+        files.write_atomically(path, data)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -212,7 +212,7 @@ def _claim(out: Path, made: Mapping[str, Any]) -> None:
         write_file(path, _pretty({**made, "complete": False}))
         return
     try:
-        found = parse(path.read_bytes())
+        found = parse(files.read(path))
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     differ = [key for key, value in made.items() if not isinstance(found, dict) or found.get(key) != value]
@@ -223,7 +223,7 @@ def _claim(out: Path, made: Mapping[str, Any]) -> None:
 def _is_there(out: Path, split: str, recipe: Recipe) -> bool:
     path = official_path(out, split, recipe)
     try:
-        return path.read_bytes() == _official(recipe)
+        return files.read(path) == _official(recipe)
     except FileNotFoundError:
         return False
     except OSError as error:

@@ -20,10 +20,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from arguments import refuse
+
 
 def handoff(*words: str) -> Any:
-    command = [sys.executable, "-m", "handoff", *words, "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found = subprocess.run([sys.executable, "-m", "handoff", *words, "--json"], capture_output=True, text=True)
+    if found.returncode:
+        refuse(found.stderr.strip())
+    return json.loads(found.stdout)
 
 
 def estimates(found: dict[str, Any]) -> dict[str, list[Any]]:
@@ -55,7 +59,10 @@ def read(runs: Path, whole: bool = True) -> dict[str, Any]:
     """What the runs in a folder found, by source and split, with the transport prediction from seen to unseen games;
     the endpoints of built-in games if it is to be the ``whole``."""
     study: dict[str, Any] = {}
-    for folder in sorted(runs.iterdir()):
+    folders = sorted(folder for folder in runs.iterdir() if folder.is_dir()) if runs.is_dir() else []
+    if not folders:
+        refuse(f"{runs} holds no runs")
+    for folder in folders:
         source, _, split = folder.name.partition("-")
         report = handoff("report", str(folder))
         entry: dict[str, Any] = {"estimates": estimates(report), "failures": report["failures"]}

@@ -15,6 +15,7 @@ import multiprocessing
 import random
 from pathlib import Path
 
+from arguments import differing, refuse
 from rooms import compiled, demonstrate, shuffled
 
 PART = 50  # games in one file of the unfinished whole
@@ -48,14 +49,20 @@ def main() -> None:
     given = parser.parse_args()
     folder = given.out / "demonstrations"
     folder.mkdir(parents=True, exist_ok=True)
+    begun, mine = folder / "arguments.json", {"games": given.games, "rooms": given.rooms}
+    if begun.exists() and (other := differing(json.loads(begun.read_text("utf-8")), mine)):
+        refuse(f"{given.out} holds demonstrations of other games ({other} differ); give another --out")
+    begun.write_text(json.dumps(mine), "utf-8")
     jobs = [(start, given, folder) for start in range(0, given.games, PART)]
     paths = []
     with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
         for path in pool.imap(part, jobs):
             paths.append(path)
-            print(f"{len(paths) * PART} of {given.games} games", flush=True)
+            print(f"{min(len(paths) * PART, given.games)} of {given.games} games", flush=True)
     whole = given.out / "demonstrations.jsonl"
-    whole.write_text("".join(path.read_text("utf-8") for path in paths), "utf-8")
+    half = whole.with_suffix(".half")
+    half.write_text("".join(path.read_text("utf-8") for path in paths), "utf-8")
+    half.replace(whole)
     print(f"wrote {whole}")
 
 

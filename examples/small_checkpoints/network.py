@@ -7,6 +7,7 @@ from pathlib import Path
 
 import attrs
 import torch
+from arguments import refuse
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTrainedTokenizerFast
 
@@ -61,7 +62,9 @@ def make_model(vocabulary: int, seed: int, width: int = 128, layers: int = 3) ->
 
 
 def load(folder: Path) -> tuple[torch.nn.Module, Words]:
-    """A checkpoint and its words."""
+    """A checkpoint and its words.  Ends the script if there is none."""
+    if not (folder / "model.safetensors").is_file():
+        refuse(f"{folder} holds no finished checkpoint; the earlier steps make it (see docs/small_checkpoints.md)")
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
     return model, Words(AutoTokenizer.from_pretrained(folder))
 

@@ -13,6 +13,7 @@ import json
 import shutil
 from pathlib import Path
 
+from arguments import refuse
 from trainer import digest
 
 FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
@@ -35,6 +36,13 @@ def main() -> None:
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("checkpoints", nargs="+", metavar="NAME=FOLDER")
     given = parser.parse_args()
+    for entry in given.checkpoints:
+        name, equals, source = entry.partition("=")
+        missing = [file for file in (*FILES, "training.json") if not (Path(source) / file).is_file()]
+        if not (name and equals and source) or Path(name).name != name:
+            refuse(f"write NAME=FOLDER, such as rl=work/rl, not {entry}")
+        if missing:
+            refuse(f"{source} holds no finished training: it has no {missing[0]}")
     for entry in given.checkpoints:
         name, _, source = entry.partition("=")
         folder = Path(source)

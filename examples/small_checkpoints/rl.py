@@ -189,11 +189,13 @@ def main(words_given: Sequence[str] | None = None) -> None:
     parser.add_argument("--ptgs", action="store_true", help="temperatures by posterior-tempered group sampling")
     given = parser.parse_args(words_given)
     torch.set_num_threads(1)
+    data = digest(given.data / "demonstrations.jsonl")
+    origin = digest(given.start / "model.safetensors")
     model, words = load(given.start)
     optimizer = torch.optim.AdamW(model.parameters(), lr=given.rate, betas=(0.9, 0.95), weight_decay=0.0)
     clock, journal = Clock(), Journal(given.out)
     ptgs = Sampler(seed=given.seed, schedule=Schedule(steps=given.iterations)) if given.ptgs else None
-    more = resume(given.out, model, optimizer, clock)
+    more = resume(given.out, given, model, optimizer, clock)
     done, nearness = more.get("step", 0), more.get("nearness", 4)
     if ptgs is not None and "ptgs" in more:
         ptgs = Sampler.from_json(more["ptgs"])
@@ -223,9 +225,7 @@ def main(words_given: Sequence[str] | None = None) -> None:
         )
         if done % SAVE_EVERY == 0 and done < given.iterations:
             state = {} if ptgs is None else {"ptgs": ptgs.to_json()}
-            suspend(given.out, model, optimizer, clock, done, nearness=nearness, episodes=episodes, **state)
-    data = digest(given.data / "demonstrations.jsonl")
-    origin = digest(given.start / "model.safetensors")
+            suspend(given.out, given, model, optimizer, clock, done, nearness=nearness, episodes=episodes, **state)
     finish(given.out, model, words, given, done, clock, data, episodes=episodes, start_sha256=origin)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
+from arguments import refuse
 
 from handoff.envs.alfworld import CompiledGame
 from handoff.envs.alfworld.drafts import drafts
@@ -181,9 +182,17 @@ def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
 
 
 def read_demonstrations(path: Path) -> list[Demonstration]:
-    """What ``demonstrate.py`` wrote."""
-    lines = (json.loads(line) for line in path.read_text("utf-8").splitlines())
-    return [Demonstration(line["reset"], [tuple(step) for step in line["steps"]]) for line in lines]
+    """What ``demonstrate.py`` wrote.  Ends the script if it is not there whole."""
+    found, number = [], 0
+    try:
+        for number, text in enumerate(path.read_text("utf-8").splitlines(), start=1):  # noqa: B007 - told below
+            line = json.loads(text)
+            found.append(Demonstration(line["reset"], [tuple(step) for step in line["steps"]]))
+    except OSError as error:
+        refuse(f"cannot read {path}: {error.strerror}; demonstrate.py --out {path.parent} makes it")
+    except (ValueError, KeyError, TypeError):
+        refuse(f"{path}, line {number}: no demonstration; delete the file and make it again")
+    return found
 
 
 class Room:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
+from arguments import refuse
 from network import Batch, Words, load, log_probs, make_model, make_tokenizer
 from rooms import Demonstration, read_demonstrations
 from trainer import Clock, Journal, digest, finish, resume, suspend
@@ -62,6 +63,8 @@ def main(words_given: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     data = given.data / "demonstrations.jsonl"
     demonstrations = read_demonstrations(data)
+    if len(demonstrations) <= HELD_OUT:
+        refuse(f"{data} holds {len(demonstrations)} demonstrations, of which {HELD_OUT} are held out; make more")
     held_out, demonstrations = demonstrations[:HELD_OUT], demonstrations[HELD_OUT:]
     if given.start:
         model, words = load(given.start)
@@ -72,7 +75,7 @@ def main(words_given: Sequence[str] | None = None) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
     rng = random.Random(f"sft {given.seed} {given.start is not None}")
     clock, journal = Clock(), Journal(given.out)
-    step = resume(given.out, model, optimizer, clock).get("step", 0)
+    step = resume(given.out, given, model, optimizer, clock).get("step", 0)
     stream = examples(demonstrations, words, rng)
     tokens = 0
     for _ in range(step * BATCH):  # to where the stream was
@@ -103,12 +106,12 @@ def main(words_given: Sequence[str] | None = None) -> None:
                 parts = [Batch.of(checks[start : start + 64]) for start in range(0, len(checks), 64)]
                 nll = sum(float(loss(model, part)[1]) * len(part.tokens) for part in parts) / len(checks)
             journal.note(
-                step=step, loss=float(value), command=float(command), held_out=nll, tokens=tokens, cpu_s=clock.cpu()
+                step=step, loss=value.item(), command=command.item(), held_out=nll, tokens=tokens, cpu_s=clock.cpu()
             )
         if step in given.keep and step < given.steps:
             finish(given.out.with_name(f"{given.out.name}-{step}"), model, words, given, step, clock, digest(data))
         if step % SAVE_EVERY == 0 and step < given.steps:
-            suspend(given.out, model, optimizer, clock, step)
+            suspend(given.out, given, model, optimizer, clock, step)
     finish(given.out, model, words, given, step, clock, digest(data))
 
 

@@ -1,4 +1,4 @@
-"""What both trainings need: a clock, a journal, saving so that a killed training goes on, and the last checkpoint."""
+"""What both trainings need: a clock, a journal, saving so that a killed training goes on, the last checkpoint."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from arguments import differing, refuse, stated
 from network import Words, save
 
 
@@ -56,21 +57,45 @@ class Journal:
             self._path.write_text("".join(line + "\n" for line in kept), "utf-8")
 
 
-def suspend(folder: Path, model: torch.nn.Module, optimizer: Any, clock: Clock, step: int, **more: Any) -> None:
+def suspend(
+    folder: Path,
+    given: argparse.Namespace,
+    model: torch.nn.Module,
+    optimizer: Any,
+    clock: Clock,
+    step: int,
+    **more: Any,
+) -> None:
     """Save everything that :func:`resume` needs; whole or not at all."""
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "clock": clock.now(), "step": step}
+    state["arguments"] = stated(given)
     half = folder / "state.half"
     torch.save({**state, **more}, half)
     half.replace(folder / "state.pt")
 
 
-def resume(folder: Path, model: torch.nn.Module, optimizer: Any, clock: Clock) -> dict[str, Any]:
+def resume(
+    folder: Path, given: argparse.Namespace, model: torch.nn.Module, optimizer: Any, clock: Clock
+) -> dict[str, Any]:
     """Load what :func:`suspend` saved, if it did.  Returns ``step``, the number of steps that are done, and whatever
-    else was saved; an empty dictionary for a new training."""
-    path = folder / "state.pt"
+    else was saved; an empty dictionary for a new training.
+
+    Ends the script if the training is finished, or if ``folder`` holds another one or anything else.
+    """
+    path, finished = folder / "state.pt", folder / "training.json"
+    if finished.exists():
+        if other := differing(json.loads(finished.read_text("utf-8"))["arguments"], stated(given)):
+            refuse(f"{folder} holds a training with other arguments ({other} differ); give another --out")
+        print(f"{folder} is finished")
+        raise SystemExit(0)
     if not path.exists():
+        if {entry.name for entry in folder.iterdir()} - {"curve.jsonl", "state.half"}:
+            refuse(f"{folder} is not empty and holds no training; give another --out")
+        Journal(folder).cut("step", 0)
         return {}
     state: dict[str, Any] = torch.load(path, weights_only=True)
+    if other := differing(state.pop("arguments"), stated(given)):
+        refuse(f"{folder} holds a training with other arguments ({other} differ); give another --out")
     model.load_state_dict(state.pop("model"))
     optimizer.load_state_dict(state.pop("optimizer"))
     clock.go_on(tuple(state.pop("clock")))
@@ -79,7 +104,11 @@ def resume(folder: Path, model: torch.nn.Module, optimizer: Any, clock: Clock) -
 
 
 def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Of a file's content.  Ends the script if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        refuse(f"cannot read {path}: {error.strerror}; the earlier steps make it (see docs/small_checkpoints.md)")
 
 
 def finish(
@@ -99,7 +128,7 @@ def finish(
     model.train()
     cpu, wall = clock.now()
     manifest = {
-        "arguments": {name: str(v) if isinstance(v, Path) else v for name, v in vars(given).items()},
+        "arguments": stated(given),
         "step": step,
         "parameters": sum(p.numel() for p in model.parameters()),
         "demonstrations_sha256": data,

@@ -61,6 +61,12 @@ def doctor(
     if len(bound) > 1 and (keep or compare):
         raise UsageError("--keep and --compare are for one policy at a time")
     settings = files.model_options(bound, stated, model)
+    for name, spec in bound.items():
+        if spec.partition(":")[0] in policies.KINDS:
+            raise UsageError(
+                f"{name} is {spec}, which is no language model: doctor compares the tokens of "
+                f"{', '.join(f'{kind}:' for kind in policies.MODELS)} policies"
+            )
     found = []
     for name, spec in bound.items():
         policy = policies.make(spec, settings[name])

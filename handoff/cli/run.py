@@ -92,7 +92,7 @@ def run(
     from handoff import environment as registry
     from handoff import policies, progress, study
     from handoff.cli.output import console
-    from handoff.errors import UsageError
+    from handoff.errors import Interrupted, UsageError
     from handoff.protocols import frontier
     from handoff.report import terminal
 
@@ -124,13 +124,18 @@ def run(
     bound = {**stated.bindings, **policies.bind(bindings)}
     specs = policies.resolve(list(dict.fromkeys((*reachers, *solvers))), bound, registry.load(environment).policies)
     places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
-    prepared = frontier.prepare(
-        environment,
-        {**stated.environment_options, **places},
-        config,
-        specs,
-        files.model_options(specs, stated, model),
-    )
+    try:
+        prepared = frontier.prepare(
+            environment,
+            {**stated.environment_options, **places},
+            config,
+            specs,
+            files.model_options(specs, stated, model),
+        )
+    except Interrupted as error:
+        if not dry_run:
+            raise
+        raise UsageError(f"there is no plan without the server: {error}; start it, then type the same again") from error
     if file is not None:
         prepared.remarks = {"config": stated.remark()}
     folder = prepared.default_folder if out is None else out

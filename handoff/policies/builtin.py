@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from handoff.errors import UsageError
+from handoff.canonical import digest
+from handoff.errors import DataError, UsageError
 from handoff.policies.hf import Transformers
 from handoff.policies.options import ModelOptions
 
@@ -42,13 +43,23 @@ def options() -> dict[str, Any]:
 
 
 class Builtin(Transformers):
-    """A checkpoint that ships.  Raises :class:`~handoff.errors.UsageError` if there is none of that name."""
+    """A checkpoint that ships.
+
+    Raises :class:`~handoff.errors.UsageError` if there is none of that name and :class:`~handoff.errors.DataError` if
+    it is damaged.
+    """
 
     def __init__(self, name: str, options: ModelOptions) -> None:
         if name not in names():
             known = ", ".join(names()) or "none"
             raise UsageError(f"no checkpoint that ships is named {name!r} (there are: {known})")
-        super().__init__(str(folder() / name), options)
+        try:
+            super().__init__(str(folder() / name), options)
+            shipped = self.checkpoint.read("manifest.json").get("weights_sha256")
+            if self.checkpoint.digests["weights"] != digest({"model.safetensors": shipped}):
+                raise DataError("its weights are not those that shipped")
+        except DataError as error:
+            raise DataError(f"builtin:{name} is damaged ({error}); install handoff again") from error
         self._builtin = name
 
     def describe(self) -> Mapping[str, Any]:

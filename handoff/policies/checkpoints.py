@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from handoff import files
 from handoff.canonical import digest
 from handoff.errors import DataError, UsageError
 from handoff.prompts import Prompt
@@ -42,7 +43,7 @@ class Checkpoint:
     def read(self, file: str) -> dict[str, Any]:
         """A JSON object of the checkpoint.  Raises :class:`~handoff.errors.DataError` if it is none."""
         try:
-            form = json.loads((self.path / file).read_text("utf-8"))
+            form = json.loads(files.read(self.path / file).decode("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"checkpoint {self.name}: {file} cannot be read: {error}") from error
         if not isinstance(form, dict):
@@ -101,26 +102,26 @@ def _download(repository: str, subfolder: str, revision: str | None) -> Path:
 
 def _digests(folder: Path, argument: str) -> dict[str, str]:
     """Digests of weights, configuration and tokenizer: over names and contents."""
-    files = {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}
-    weights = [name for name in files if name.endswith(".safetensors")]
-    if "config.json" not in files:
+    there = {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}
+    weights = [name for name in there if name.endswith(".safetensors")]
+    if "config.json" not in there:
         raise DataError(f"checkpoint {argument}: {folder} has no config.json")
     if not weights:
-        others = [name for name in files if name.endswith((".bin", ".pt", ".pth"))]
+        others = [name for name in there if name.endswith((".bin", ".pt", ".pth"))]
         reason = f"its weights are pickles ({others[0]}, ...), which are not loaded" if others else "it has no weights"
         raise DataError(f"checkpoint {argument}: {reason}; save it as safetensors (see docs/models.md)")
     groups: dict[str, list[str]] = {
         "weights": weights,
-        "config": [name for name in ("config.json", "generation_config.json") if name in files],
+        "config": [name for name in ("config.json", "generation_config.json") if name in there],
         "tokenizer": [
             name
-            for name in files
+            for name in there
             if name.startswith(("tokenizer", "vocab", "merges", "special_tokens", "added_tokens", "chat_template"))
         ],
     }
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
         return {
-            group: digest(dict(zip(names, pool.map(lambda name: _sha256(files[name]), names), strict=True)))
+            group: digest(dict(zip(names, pool.map(lambda name: _sha256(there[name]), names), strict=True)))
             for group, names in groups.items()
         }
 

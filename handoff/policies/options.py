@@ -100,7 +100,7 @@ class ModelOptions:
         if self.constrain and self.action_format not in ("choice", "tagged"):
             raise UsageError(
                 f"a constrained reply is one admissible command and nothing else, so its action format is choice, "
-                f"not {self.action_format}"
+                f"not {self.action_format}; with --free the model writes what it likes"
             )
 
     def make_rule(self) -> Rule:

@@ -13,6 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from handoff import files
 from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
 from handoff.policies.base import Policy, Request, scripted
@@ -123,7 +124,7 @@ class Actions(Policy):
 
     def __init__(self, path: str) -> None:
         try:
-            raw = Path(path).read_bytes()
+            raw = files.read_input(Path(path))
             text = raw.decode("utf-8")
         except OSError as error:
             raise UsageError(f"actions:{path}: cannot read the file: {error.strerror or error}") from error

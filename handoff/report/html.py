@@ -10,24 +10,28 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from handoff import files
 from handoff.errors import StoreError, UsageError
 from handoff.report import tables
 from handoff.report.wording import Json
-from handoff.store import JOURNAL, MANIFEST, RECORDS, SEAL, TIMINGS, write_atomically
+from handoff.store import JOURNAL, MANIFEST, RECORDS, SEAL, TIMINGS
 
+#: What the templates put at the head of every page.
+GENERATOR = b'<meta name="generator" content="handoff">'
 OWN = frozenset({MANIFEST, SEAL, TIMINGS, RECORDS, JOURNAL})
 
 
 def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Path] = ()) -> tuple[Path, Path]:
     """Write ``page`` to ``path`` (to ``name`` in it, if it is a folder) and ``numbers`` beside it.
 
-    Returns both paths.  Raises :class:`~handoff.errors.UsageError` if a file of a run, or one of ``inputs``, stands
-    where one of the two would, and :class:`~handoff.errors.StoreError` if the files cannot be written.
+    Returns both paths.  Raises :class:`~handoff.errors.UsageError` if anything but an earlier page and its twin stands
+    where the two would, and :class:`~handoff.errors.StoreError` if the files cannot be written.
     """
     try:
         path = path / name if path.is_dir() else path
@@ -35,11 +39,22 @@ def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Pa
         taken = {other.resolve() for other in inputs}
         if path == twin or {path.name, twin.name} & OWN or {path.resolve(), twin.resolve()} & taken:
             raise UsageError(f"--html {path} would write {twin}; choose a name such as {name}")
-        write_atomically(twin, as_json(numbers, indent=1) + b"\n")
-        write_atomically(path, page.encode("utf-8", "replace"))  # "replace": lone surrogates have no UTF-8 form
+        if not _is_page(path):
+            for there in (path, twin):
+                if os.path.lexists(there):
+                    raise UsageError(f"{there} exists and is not of a page that handoff wrote; choose another --html")
+        files.write_atomically(twin, as_json(numbers, indent=1) + b"\n")
+        files.write_atomically(path, page.encode("utf-8", "replace"))  # "replace": lone surrogates have no UTF-8 form
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path, twin
+
+
+def _is_page(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return GENERATOR in file.read(1000)
 
 
 def render(name: str, **values: Any) -> str:

@@ -1,0 +1,68 @@
+"""Files that are read and written whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+#: Of a file that a user names: far more than any has, and less than fills the memory.
+MOST_BYTES = 2**30
+
+
+def read(path: Path) -> bytes:
+    """A file of a folder that others may have made.  Raises ``OSError``, also for a pipe or a device, which would be
+    waited for or never end."""
+    _require(path, stat.S_ISREG(path.stat().st_mode), "it is not a regular file")
+    return path.read_bytes()
+
+
+def read_input(path: Path) -> bytes:
+    """A file or a pipe that a user names.  Raises ``OSError``, also for a device and beyond :data:`MOST_BYTES`."""
+    kind = path.stat().st_mode
+    _require(path, not (stat.S_ISCHR(kind) or stat.S_ISBLK(kind)), "it is a device, not a file")
+    with open(path, "rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    _require(path, len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES:,} bytes")
+    return data
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees all of it or nothing, and a crash leaves the old one or the new one.
+
+    Raises ``OSError``, also where a link, a pipe or a device stands, which would be replaced by a file.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        _require(path, stat.S_ISREG(path.lstat().st_mode), "what is there is not a regular file")
+    # Not a longer name than the file's: a folder may allow no more.
+    short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
+    temporary = path.with_name(f".{short}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # Some file systems cannot sync a folder; the file itself is safe already.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _require(path: Path, right: bool, otherwise: str) -> None:
+    if not right:
+        raise OSError(errno.EINVAL, otherwise, str(path))
