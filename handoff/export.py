@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ def export(study: Study, folder: Path, formats: Sequence[str] | None = None) -> 
     """Write the tables ``endpoints``, ``trajectories`` and ``steps`` to ``folder`` in each of ``formats``.
 
     Without ``formats`` all are written that can be.  Raises :class:`~handoff.errors.UsageError` if Parquet was asked
-    for and pyarrow is not installed, or if ``folder`` is a run's own or a link inside it;
+    for and pyarrow is not installed, or if ``folder`` is a run's own, a link inside it, or holds a file of
+    a table's name that no export wrote;
     :class:`~handoff.errors.StoreError` if the folder cannot be written.
     """
     if folder.is_symlink() and study.folder in folder.parents:
@@ -48,6 +50,11 @@ def export(study: Study, folder: Path, formats: Sequence[str] | None = None) -> 
         chosen.remove("parquet")
         skipped = f"no Parquet was written. {reason}"
     tables = {"endpoints": endpoint_rows(study), "trajectories": trajectory_rows(study), "steps": step_rows(study)}
+    for kind in chosen:
+        # An export writes all three: a file that is there alone is somebody else's.
+        there = [path for name in tables if os.path.lexists(path := folder / f"{name}.{kind}")]
+        if there and len(there) < len(tables):
+            raise UsageError(f"{there[0]} is not of a whole export; move it away, or choose another --out")
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -125,6 +125,19 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
     assert json.loads(twin.read_text())
 
 
+def test_tables_are_written_over_earlier_ones_and_over_nothing_else(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "endpoints.csv").write_text("precious")
+    words = ["export", str(run), "--out", str(tmp_path)]
+    assert "endpoints.csv is not of a whole export; move it away" in refusal(capsys, *words)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("endpoints.csv", "precious")]
+    (tmp_path / "endpoints.csv").unlink()
+    for _ in range(2):
+        assert CliRunner().invoke(group, words).exit_code == 0
+    assert (tmp_path / "endpoints.csv").read_text().startswith("task,")
+
+
 def test_answers_that_are_kept_are_written_over_earlier_ones_and_over_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
