@@ -73,21 +73,27 @@ def _base(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def endpoint_rows(study: Study) -> Rows:
-    """One row an endpoint; the first seven columns but ``name`` are those that ``handoff estimate`` reads."""
+    """One row an endpoint, with all columns that ``handoff estimate`` reads: ``arrival`` and ``actions`` are the
+    reacher's, ``solver_actions`` its own."""
     base = _base(study)
-    return [
-        {
-            **base[end.task],
-            "seed": end.slot,
-            "reacher": end.reacher,
-            "solver": end.solver,
-            "arrived": int(end.arrived),
-            "won": int(end.won),
-            "bridge": None if end.bridge is None else int(end.bridge),
-            "actions": len(end.steps),
-        }
-        for end in study.endpoints.values()
-    ]
+    rows: Rows = []
+    for end in study.endpoints.values():
+        run = study.trajectories[end.task, end.slot, end.reacher]
+        rows.append(
+            {
+                **base[end.task],
+                "seed": end.slot,
+                "reacher": end.reacher,
+                "solver": end.solver,
+                "arrived": int(end.arrived),
+                "won": int(end.won),
+                "bridge": None if end.bridge is None else int(end.bridge),
+                "arrival": run.arrival,
+                "actions": len(run.steps),
+                "solver_actions": len(end.steps),
+            }
+        )
+    return rows
 
 
 def trajectory_rows(study: Study) -> Rows:

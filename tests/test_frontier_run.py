@@ -442,6 +442,17 @@ def test_exported_tables_hold_every_row_in_all_three_formats(finished: Path, tmp
     )
 
 
+def test_the_exported_table_gives_every_estimate_of_the_run(finished: Path, tmp_path: Path) -> None:
+    assert handoff("export", str(finished), "--out", str(tmp_path)).returncode == 0
+    found = []
+    for source in (finished, tmp_path / "endpoints.csv"):
+        result = handoff("estimate", str(source), "--draws", "500", "--budgets", "2,4", "--json")
+        assert result.returncode == 0, result.stderr
+        found.append(json.loads(result.stdout)["estimates"])
+    assert found[0] == found[1]
+    assert {"mean_actions", "reach_within", "bridge"} <= {one["name"] for one in found[0]}
+
+
 def test_tasks_are_drawn_in_equal_numbers_and_do_not_depend_on_the_order_of_the_games() -> None:
     from handoff import environment
 
@@ -456,12 +467,12 @@ def test_tasks_are_drawn_in_equal_numbers_and_do_not_depend_on_the_order_of_the_
         frontier.select_tasks(tasks, frontier.Config("test", ("a",), ("a",), types=("castle",)))
 
 
-def test_a_read_only_folder_is_one_sentence(tmp_path: Path) -> None:
+def test_a_file_where_a_folder_belongs_is_one_sentence(tmp_path: Path) -> None:
     target = tmp_path / "file"
     target.write_text("a file, not a folder")
     result = small(target / "run")
     assert result.returncode == 2
-    assert "cannot create run folder" in result.stderr
+    assert f"{target / 'run'} is not a folder; choose another --out" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -23,7 +23,8 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 
     def own() -> None:
         os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGHUP):  # which a parent in the background, or nohup, ignores
+            signal.signal(number, signal.SIG_DFL)
 
     command = [sys.executable, "-m", "handoff", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=own)

@@ -165,7 +165,7 @@ class FolderSource:
 
     def __attrs_post_init__(self) -> None:
         if not self.root.exists():
-            raise UsageError(f"no games: {self.root} does not exist (resolved to {self.root.absolute()})")
+            raise UsageError(f"no games: {self.root.absolute()} does not exist")
 
     def tasks(self, split: str) -> Sequence[Task]:
         found = []
