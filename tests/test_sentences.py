@@ -123,6 +123,16 @@ def test_runs_that_cannot_predict_one_another_are_told_apart_in_words(
     assert "{" not in line
 
 
+def test_an_examination_does_not_wait_for_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        spec = f"a=openai:http://127.0.0.1:{taken.getsockname()[1]}/v1#m"
+        line = refusal(capsys, "doctor", "-p", spec, code=3)
+    tries = re.search(r"gave no good answer in (\d+) tries", line)
+    assert tries is not None
+    assert int(tries[1]) <= 7, "with the patience of a run there are eight tries and more"
+
+
 def test_a_dry_run_does_not_wait_for_a_server_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

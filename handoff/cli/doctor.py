@@ -60,7 +60,8 @@ def doctor(
         raise UsageError("name a policy to examine: -p NAME=SPEC")
     if len(bound) > 1 and (keep or compare):
         raise UsageError("--keep and --compare are for one policy at a time")
-    settings = files.model_options(bound, stated, model)
+    # Who examines a server does not wait for one that may come back.
+    settings = files.model_options(bound, stated, {"patience": 10.0, **model})
     for name, spec in bound.items():
         if spec.partition(":")[0] in policies.KINDS:
             raise UsageError(
