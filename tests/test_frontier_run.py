@@ -418,6 +418,16 @@ def test_a_type_that_is_named_twice_counts_once(tmp_path: Path) -> None:
     assert len(study.load(tmp_path / "run").tasks) == 4
 
 
+def test_a_run_of_all_tasks_passes_its_audit(tmp_path: Path) -> None:
+    arguments = ["run", "sokoban", "--cross", "random", "--type", "short", "--tasks", "all", "--slots", "1"]
+    result = handoff(*arguments, "--budget", "1", "--out", str(tmp_path / "run"), "--workers", "0")
+    assert result.returncode == 0, result.stderr
+    assert len(study.load(tmp_path / "run").tasks) > 1
+    for more in ([], ["--records-only"]):
+        audit = handoff("audit", str(tmp_path / "run"), *more, "--workers", "0")
+        assert audit.returncode == 0, audit.stdout
+
+
 def test_a_dry_run_shows_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     result = handoff(*STUDY, "--tasks", "6", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0
