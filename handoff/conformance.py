@@ -100,7 +100,7 @@ class Listed:
 
 def abilities(cls: type[Environment]) -> tuple[str, ...]:
     """Names of the optional abilities (keys of :data:`ABILITIES`) that the adapter class has."""
-    return tuple(name for name, protocol in ABILITIES.items() if issubclass(cls, protocol))
+    return tuple(name for name, protocol in ABILITIES.items() if issubclass(cls.usual(), protocol))
 
 
 def _load(name: str) -> type[Environment]:
@@ -120,7 +120,7 @@ def inventory() -> list[Listed]:
             with contextlib.redirect_stdout(io.StringIO()):
                 cls = _load(name)
             summary = (cls.__doc__ or "").strip().split("\n")[0]
-            entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls.usual()))
+            entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls))
         except Exception as error:
             entry = Listed(name, point.value, package, broken=str(error))
         found.append(entry)

@@ -117,6 +117,7 @@ def distributions(
     from_menu = [e for e in defined if evaluation.estimands[e].type in listed]
     certain = {e for e in drawn if e not in shares and evaluation.surely_defined(e)}
     growing = {e: _Growing(shares.get(e)) for e in drawn}
+    listed = {type: listed[type] for type in dict.fromkeys(evaluation.estimands[e].type for e in from_menu) if type}
     times = {type: np.zeros(len(entry.counts_LK), np.int64) for type, entry in listed.items()}
 
     def evaluated(block: Block, which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:

@@ -13,10 +13,14 @@ from pathlib import Path
 MOST_BYTES = 2**30
 
 
-def read(path: Path) -> bytes:
+def read(path: Path, most: int | None = None) -> bytes:
     """A file of a folder that others may have made.  Raises ``OSError``, also for a pipe or a device, which would be
-    waited for or never end."""
-    _require(path, stat.S_ISREG(path.stat().st_mode), "it is not a regular file")
+    waited for or never end, and beyond ``most`` bytes."""
+    found = path.stat()
+    _require(path, stat.S_ISREG(found.st_mode), "it is not a regular file")
+    _require(
+        path, most is None or found.st_size <= most, f"it has {found.st_size:,} bytes; at most {most or 0:,} are read"
+    )
     return path.read_bytes()
 
 

@@ -252,7 +252,7 @@ def test_a_folder_with_games_that_cannot_be_won_says_so(tmp_path: Path, form: di
 
 def test_a_pipe_in_the_place_of_a_game_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "game.tw-pddl")
-    with pytest.raises(DataError, match="is not a file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         load_game(tmp_path / "game.tw-pddl")
 
 

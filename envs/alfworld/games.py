@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from handoff import files
 from handoff.canonical import digest, parse
 from handoff.envs.alfworld.accept import MOST_BYTES, require_acceptable
 from handoff.errors import DataError, UsageError
@@ -107,13 +107,7 @@ def load_game(path: str | os.PathLike[str], trust: bool = False) -> Game:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        # A pipe or a device would be waited for, and a file that is no game fill the memory.
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise DataError(f"game file {path} is not a file")
-        if found.st_size > MOST_BYTES:
-            raise DataError(f"game file {path} has {found.st_size:,} bytes; at most {MOST_BYTES:,} are accepted")
-        raw = path.read_bytes()
+        raw = files.read(path, MOST_BYTES)
     except OSError as error:
         raise DataError(f"cannot read game file {path}: {error.strerror or error}") from error
     try:
@@ -214,7 +208,7 @@ class FolderSource:
             yield self.root
             return
         root, seen = os.path.realpath(self.root), set[str]()
-        for folder, subfolders, files in os.walk(self.root, followlinks=True):
+        for folder, subfolders, names in os.walk(self.root, followlinks=True):
             real = os.path.realpath(folder)
             _require_inside(root, Path(folder), real)
             if real in seen:  # a link back up
@@ -223,7 +217,7 @@ class FolderSource:
             seen.add(real)
             # Where the games lie goes before links to it.
             subfolders.sort(key=lambda name: (os.path.islink(os.path.join(folder, name)), name))
-            if GAME_FILE in files:
+            if GAME_FILE in names:
                 path = Path(folder, GAME_FILE)
                 _require_inside(root, path, os.path.realpath(path))
                 yield path

@@ -14,6 +14,9 @@ from handoff.policies.token_ids import TokenIds
 from handoff.prompts import Prompt
 from handoff.records import Decision, Generation
 
+#: Reasons to have ended that mean that the engine failed: aborted, or cut off on the way.  There is no reply then.
+FAILED = (None, "", "abort", "error")
+
 
 @attrs.frozen
 class Output:

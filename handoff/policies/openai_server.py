@@ -21,7 +21,7 @@ from handoff import interrupts
 from handoff.errors import EnvironmentFault, UsageError
 from handoff.policies.base import Request, Served
 from handoff.policies.http import BadAnswer, Refused, Server
-from handoff.policies.language import Input, Output, Speaker
+from handoff.policies.language import FAILED, Input, Output, Speaker
 from handoff.policies.options import ModelOptions
 from handoff.policies.token_ids import Answer, TokenIds
 from handoff.prompts import Prompt
@@ -306,8 +306,7 @@ def _choice(answer: Answer) -> dict[str, Any]:
     choices = form.get("choices") if isinstance(form, dict) else None
     if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
         raise BadAnswer("the answer has no choice")
-    # No reason to have ended means that it did not end: aborted, or cut off on the way.
-    if choices[0].get("finish_reason") in (None, "", "abort", "error"):
+    if choices[0].get("finish_reason") in FAILED:
         raise BadAnswer(f"generation did not end (finish reason {choices[0].get('finish_reason')!r})")
     return choices[0]
 

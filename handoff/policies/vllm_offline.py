@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.policies.base import Policy, Request
 from handoff.policies.checkpoints import Encoder, find
-from handoff.policies.language import Input, Output, Speaker
+from handoff.policies.language import FAILED, Input, Output, Speaker
 from handoff.policies.options import ModelOptions
 from handoff.policies.token_ids import TokenIds
 from handoff.records import Decision
@@ -143,8 +143,7 @@ class VLLM(Policy):
         return [decision for decision in decisions if decision is not None]
 
     def _check(self, finish: object) -> None:
-        """No reason to have ended, or a bad one, means that the engine failed: that is not the model's reply."""
-        if finish in (None, "", "abort", "error"):
+        if finish in FAILED:
             advice = ""
             if self.options.constrain:
                 advice = ": it may not be able to constrain this model; leave out --constrain, or use hf:"

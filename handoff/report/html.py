@@ -43,8 +43,9 @@ def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Pa
             for there in (path, twin):
                 if os.path.lexists(there):
                     raise UsageError(f"{there} exists and is not of a page that handoff wrote; choose another --html")
-        files.write_atomically(twin, as_json(numbers, indent=1) + b"\n")
+        # The page first: cut short between the two, the same command finds a page of its own and goes on.
         files.write_atomically(path, page.encode("utf-8", "replace"))  # "replace": lone surrogates have no UTF-8 form
+        files.write_atomically(twin, as_json(numbers, indent=1) + b"\n")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path, twin
