@@ -441,30 +441,6 @@ def test_the_commands_json_holds_the_same_comparison_and_no_nan(files):
     assert told["early"] is None
 
 
-def test_one_policy_in_two_runs_is_told_apart_by_the_runs(tmp_path):
-    words = [
-        "rollout",
-        "sokoban",
-        "-p",
-        "x=noisy:0.5",
-        "--tasks",
-        "3",
-        "-n",
-        "3",
-        "--budget",
-        "4",
-        "-q",
-        "--workers",
-        "0",
-    ]
-    for seed, name in enumerate(("fixed", "ptgs")):
-        made = CliRunner().invoke(group, [*words, "--seed", str(seed), "--out", str(tmp_path / name)])
-        assert made.exit_code == 0, made.output
-    result = CliRunner().invoke(tax, [*(str(tmp_path / name) for name in ("fixed", "ptgs")), "--draws", "50", "--json"])
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["names"] == ["fixed", "ptgs"]
-
-
 def test_the_command_correlates_early_and_late_taxes_over_pairs(files, tmp_path):
     more = []
     for seed in (1, 2):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import attrs
 import click
 
 from handoff.cli import numbers, options
@@ -82,10 +81,6 @@ def tax(
     from handoff.tax import compare, early_estimate
 
     counts = read_counts(base), read_counts(post)
-    places = [Path(str(one).partition("#")[0]).stem for one in (base, post)]
-    if counts[0].name == counts[1].name and places[0] != places[1]:
-        # One policy in two runs: the runs are what differs.
-        counts = attrs.evolve(counts[0], name=places[0]), attrs.evolve(counts[1], name=places[1])
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
     k = compared.budget
     routed = route(*counts, k, max(2, min(32, k // 4)) if pilot is None else pilot, seed=seed)

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from handoff.report.tax_wording import names
 from handoff.routing import Routing
 from handoff.tax import Comparison, Contribution, EarlyEstimate, Estimate
 
@@ -51,7 +52,11 @@ def _budgets(budget: int) -> list[int]:
 def show(console: Console, compared: Comparison, routed: Routing, early: EarlyEstimate | None) -> None:
     """Everything that ``handoff tax`` says, as tables."""
     base, post, k = compared.base, compared.post, compared.budget
-    _say(console, f"{base.name} -> {post.name}: {compared.tasks} tasks, budget K = {k} rollouts", style="bold")
+    _say(
+        console,
+        f"{' -> '.join(names(base.name, post.name))}: {compared.tasks} tasks, budget K = {k} rollouts",
+        style="bold",
+    )
     _say(console, f"{compared.level:.0%} intervals from {compared.draws} paired draws of tasks, seed {compared.seed}\n")
 
     grid = _grid(
