@@ -507,7 +507,7 @@ def _frontier(subject: Subject) -> str:
                 sequences -= cost
                 play(environment, episode.task, episode.seed, prefix)
                 if drawn:
-                    found["outcomes"] = stochastic.search_here(environment, shown, depth)
+                    found["outcomes"] = stochastic.search_outcomes(environment, shown, depth)
                 else:
                     found["snapshots"] = frontier.search_here(environment, shown, depth)
             if cost <= replays and not drawn:

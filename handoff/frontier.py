@@ -130,7 +130,7 @@ def certify(
     if isinstance(environment, FrontierOracle):
         return environment.certify(depth)
     if isinstance(environment, Stochastic):
-        return stochastic.search_here(environment, record, depth)
+        return stochastic.search_outcomes(environment, record, depth)
     if isinstance(environment, Snapshots):
         return search_here(environment, record, depth)
     return search(environment, task, seed, prefix, depth)

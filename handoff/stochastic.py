@@ -32,23 +32,14 @@ class Stochastic(Protocol):
     def outcomes(self, action: str) -> tuple[tuple[float, Hashable], ...]: ...
 
 
-def search(environment: Environment, task: Task, seed: int, prefix: Sequence[str], depth: int) -> Certificate:
-    """The certificate of the state after ``prefix`` over possible outcomes: exhaustive over action sequences.
+def search_outcomes(environment: Environment, record: Record, depth: int) -> Certificate:
+    """The certificate of the current state, whose record is ``record``, over possible outcomes.
 
-    ``tried[d]`` counts the action sequences of length ``d + 1`` whose every action is admissible in some state that the
-    actions before it may lead to without ending the episode.  A sequence wins if it may succeed.  The search leaves the
-    environment at that state.  Raises :class:`~handoff.errors.UsageError` if ``depth`` is less than 1 and ``TypeError``
-    if the adapter is not stochastic or has no snapshots.
+    Exhaustive over action sequences: ``tried[d]`` counts the sequences of length ``d + 1`` whose every action is
+    admissible in some state that the actions before it may lead to without ending the episode.  A sequence wins if it
+    may succeed.  Raises :class:`~handoff.errors.UsageError` if ``depth`` is less than 1 and ``TypeError`` if the
+    adapter is not stochastic or has no snapshots.
     """
-    record = environment.reset(task, seed)
-    for action in prefix:
-        if action:
-            record = environment.step(action)
-    return search_here(environment, record, depth)
-
-
-def search_here(environment: Environment, record: Record, depth: int) -> Certificate:
-    """:func:`search` from the environment's current state, whose record is ``record``."""
     if depth < 1:
         raise UsageError(f"the depth of a frontier is at least 1, not {depth}")
     if not isinstance(environment, Stochastic) or not isinstance(environment, Snapshots):
@@ -57,12 +48,12 @@ def search_here(environment: Environment, record: Record, depth: int) -> Certifi
         return Certificate(depth, member=False, distance=0 if record.won else None, tried=())
     here = environment.snapshot()
     try:
-        return _search(environment, here, depth)
+        return _search_outcomes(environment, here, depth)
     finally:
         environment.restore(here)
 
 
-def _search(environment: Environment, here: Hashable, depth: int) -> Certificate:
+def _search_outcomes(environment: Environment, here: Hashable, depth: int) -> Certificate:
     assert isinstance(environment, Stochastic)
     assert isinstance(environment, Snapshots)
     tried: list[int] = []

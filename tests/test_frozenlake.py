@@ -203,7 +203,7 @@ def test_certificates_equal_the_plain_search_over_outcomes_for_depths_1_to_4():
             record = environment.restore((cell, 0, 5))
             for depth in (1, 2, 3, 4):
                 ours = environment.certify(depth)
-                assert ours == stochastic.search_here(environment, record, depth)
+                assert ours == stochastic.search_outcomes(environment, record, depth)
                 members += ours.member
     assert members > 40
 
