@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from handoff.envs.alfworld.games import SPLITS, Game, GameSource, find_source
+from handoff.envs.alfworld.games.files import SPLITS, Game, GameSource, find_source
 from handoff.errors import UsageError
 from handoff.records import Task
 

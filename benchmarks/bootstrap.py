@@ -36,10 +36,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from scipy import stats
 
-from handoff.bootstrap import estimate
-from handoff.estimands import estimand, standard
-from handoff.simulate import Design, centre
-from handoff.table import Table
+from handoff.estimation.bootstrap import estimate
+from handoff.estimation.estimands import estimand, standard
+from handoff.estimation.table import Table
+from handoff.planning.population import Design, centre
 
 NAMES = ("sft", "rl")
 DRAWS = 100_000

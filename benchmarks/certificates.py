@@ -27,10 +27,10 @@ from typing import Any
 
 from alfworld_sample import mixed_command, parser, sample
 
+from handoff.envs.alfworld.compiled.dynamics import Dynamics
 from handoff.envs.alfworld.downward import PlannerLibrary
-from handoff.envs.alfworld.dynamics import Dynamics
-from handoff.envs.alfworld.games import Game
-from handoff.envs.alfworld.native import NativeEngine
+from handoff.envs.alfworld.games.files import Game
+from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.records import Certificate, Record
 
 DEPTH = 2

@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py [--quick] [--repeats N] [--draws N] [--processes N] [--markdown]
 
-Each repeat draws new tasks and new outcomes from a population whose truth is known exactly (``handoff.simulate``),
+Each repeat draws new tasks and new outcomes from a population whose truth is known exactly (``handoff.planning.population``),
 makes both intervals with the library's own code, and asks whether they hold the truth.  An interval that is refused
 is no failure to cover: refusals are counted apart, and coverage is that of the intervals given.  The standard error of
 a coverage of 95% is 0.34 points at 4,000 repeats.  The last line is one JSON object: ``coverage`` (default interval)
@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import attrs
 import numpy as np
 
-from handoff.bootstrap import estimate
-from handoff.estimands import Estimand, estimand
-from handoff.simulate import Design, centre
-from handoff.transport import Sample, transport
+from handoff.estimation.bootstrap import estimate
+from handoff.estimation.estimands import Estimand, estimand
+from handoff.estimation.transport import Sample, transport
+from handoff.planning.population import Design, centre
 
 NAMES = ("sft", "rl")
 CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}

@@ -23,10 +23,10 @@ from contextlib import nullcontext
 
 from alfworld_sample import all_tasks, parser
 
-from handoff.envs.alfworld import memory
-from handoff.envs.alfworld.engine import CompiledGame
-from handoff.envs.alfworld.games import Game, find_source
-from handoff.envs.alfworld.native import NativeEngine
+from handoff.envs.alfworld.compiled.engine import CompiledGame
+from handoff.envs.alfworld.games.files import Game, find_source
+from handoff.envs.alfworld.native import memory
+from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.records import Record
 
 _engine: NativeEngine | None = None

@@ -32,10 +32,10 @@ from typing import Any, TypeVar
 
 from alfworld_sample import mixed_command, parser, sample
 
+from handoff.envs.alfworld.compiled.dynamics import Dynamics
+from handoff.envs.alfworld.compiled.engine import CompiledGame
 from handoff.envs.alfworld.downward import PlannerLibrary
-from handoff.envs.alfworld.dynamics import Dynamics
-from handoff.envs.alfworld.engine import CompiledGame
-from handoff.envs.alfworld.games import Game
+from handoff.envs.alfworld.games.files import Game
 
 T = TypeVar("T")
 STEPS = 50

@@ -27,9 +27,9 @@ from typing import Any, TypeVar
 
 from alfworld_sample import mixed_command, parser, sample
 
+from handoff.envs.alfworld.compiled.dynamics import Dynamics
 from handoff.envs.alfworld.downward import PlannerLibrary
-from handoff.envs.alfworld.dynamics import Dynamics
-from handoff.envs.alfworld.games import Game
+from handoff.envs.alfworld.games.files import Game
 from handoff.records import Certificate
 
 DEPTH = 2

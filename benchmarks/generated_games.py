@@ -22,11 +22,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from handoff.envs.alfworld.builtin import BuiltinSource
-from handoff.envs.alfworld.games import TASK_TYPES, FolderSource, Game, GameSource
-from handoff.envs.alfworld.native import NativeEngine, host_unharmed
-from handoff.envs.alfworld.planning import Facts
-from handoff.envs.alfworld.scenes import room_of
+from handoff.envs.alfworld.games.builtin import BuiltinSource
+from handoff.envs.alfworld.games.files import TASK_TYPES, FolderSource, Game, GameSource
+from handoff.envs.alfworld.generator.planning import Facts
+from handoff.envs.alfworld.generator.scenes import room_of
+from handoff.envs.alfworld.native.engine import NativeEngine, host_unharmed
 from handoff.errors import UsageError
 from handoff.records import Task
 

@@ -29,9 +29,10 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from handoff import study
+from handoff.protocols.frontier import study
 from handoff.records import Step, to_json
-from handoff.report import numbers, page
+from handoff.report.study import document as numbers
+from handoff.report.study import page
 
 WORDS = 300
 

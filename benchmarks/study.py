@@ -22,8 +22,10 @@ from pathlib import Path
 
 from handoff.canonical import parse
 from handoff.progress import Silent
-from handoff.protocols import audited, frontier
-from handoff.study import load
+from handoff.protocols import audit
+from handoff.protocols.frontier import config as frontier_config
+from handoff.protocols.frontier import play as frontier_play
+from handoff.protocols.frontier.study import load
 
 
 def main() -> int:
@@ -39,12 +41,14 @@ def main() -> int:
     if given.engine:
         options["engine"] = given.engine
     tasks, slots = (6, 1) if given.quick else (30, 4)
-    config = frontier.Config(split=given.split, reachers=("sft", "rl"), solvers=("sft", "rl"), tasks=tasks, slots=slots)
+    config = frontier_config.Config(
+        split=given.split, reachers=("sft", "rl"), solvers=("sft", "rl"), tasks=tasks, slots=slots
+    )
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         started = time.perf_counter()
-        prepared = frontier.prepare("alfworld", options, config, {"rl": "noisy:0.2", "sft": "noisy:0.8"})
+        prepared = frontier_play.prepare("alfworld", options, config, {"rl": "noisy:0.2", "sft": "noisy:0.8"})
         prepared.run(folder, given.workers, Silent())
         run = time.perf_counter() - started
         timings = parse((folder / "timings.json").read_bytes())
@@ -52,10 +56,10 @@ def main() -> int:
         seconds["setup"] = run - seconds["reach"] - seconds["solve"]
 
         started = time.perf_counter()
-        records_only = audited.audit(folder, {}, given.workers, Silent(), replay=False)
+        records_only = audit.audit(folder, {}, given.workers, Silent(), replay=False)
         seconds["audit_records"] = time.perf_counter() - started
         started = time.perf_counter()
-        result = audited.audit(folder, {}, given.workers, Silent())
+        result = audit.audit(folder, {}, given.workers, Silent())
         seconds["certify"] = time.perf_counter() - started - seconds["audit_records"]
 
         study = load(folder)

@@ -1,1 +1,3 @@
 """Environments that ship with the toolkit, one package each."""
+
+from __future__ import annotations

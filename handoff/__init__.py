@@ -5,6 +5,8 @@ exactly D admissible actions from success.  That state is cloned, and every *sol
 same clone.  See ``README.md``.
 """
 
+from __future__ import annotations
+
 from pathlib import Path as _Path
 
 __version__ = "0.1.0"

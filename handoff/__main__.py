@@ -6,9 +6,9 @@ from __future__ import annotations
 def main() -> None:
     """Run the command line (:func:`handoff.cli.main`)."""
     try:
-        from handoff import interrupts
+        from handoff import signals
 
-        interrupts.install()
+        signals.install()
         from handoff.cli import main as run
     except KeyboardInterrupt:  # before the signals are handled
         import os
@@ -18,7 +18,7 @@ def main() -> None:
     try:
         run()
     finally:
-        interrupts.ending()
+        signals.ending()
 
 
 if __name__ == "__main__":

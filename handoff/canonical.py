@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 
@@ -47,3 +48,17 @@ def parse(data: bytes | str) -> Any:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
+
+
+def differing_keys(left: Any, right: Any, prefix: str = "") -> list[str]:
+    """Dotted names of the entries in which two JSON values differ, sorted (a list counts as one entry)."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        names: list[str] = []
+        for key in sorted({*left, *right}):
+            name = f"{prefix}.{key}" if prefix else str(key)
+            if key not in left or key not in right:
+                names.append(name)
+            else:
+                names.extend(differing_keys(left[key], right[key], name))
+        return names
+    return [] if canonical(left) == canonical(right) else [prefix or "all"]

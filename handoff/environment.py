@@ -7,19 +7,11 @@ reset + replay, which is always right.
 
 from __future__ import annotations
 
-import difflib
-import inspect
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
-from importlib import metadata
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from handoff.errors import UsageError
 from handoff.records import Certificate, Record, Task
-
-GROUP = "handoff.environments"
 
 
 class Environment(ABC):
@@ -103,61 +95,13 @@ class Certified(Protocol):
     def reference_options(self) -> Mapping[str, Any]: ...
 
 
-def registered() -> dict[str, metadata.EntryPoint]:
-    """Entry points of all installed adapters by name, nothing of them loaded yet.  Of two with one name the first by
-    distribution name is kept, with a warning."""
-    found: dict[str, metadata.EntryPoint] = {}
-    for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-        if point.name in found and found[point.name].value != point.value:
-            warnings.warn(f"two environments are named {point.name!r}; {point.value} is ignored", stacklevel=2)
-            continue
-        found[point.name] = point
-    return found
+@runtime_checkable
+class Stochastic(Protocol):
+    """Its steps are draws, and it can list them.
 
-
-def load(name: str) -> type[Environment]:
-    """The adapter class called ``name``.
-
-    Raises :class:`~handoff.errors.UsageError` if there is none (with the nearest names) or if its package is broken
-    (with the reason).
+    ``outcomes(action)`` are the states that the current one may become, as pairs (probability, snapshot) with positive
+    probabilities that sum to 1, each state once.  Listing draws nothing.  The adapter must have
+    :class:`~handoff.environment.Snapshots`, with the random state inside.
     """
-    points = registered()
-    if name not in points:
-        near = difflib.get_close_matches(name, points, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(points)) or 'none'}"
-        raise UsageError(f"no environment is named {name!r} ({hint}; `handoff envs` lists them)")
-    try:
-        loaded = points[name].load()
-    except Exception as error:
-        raise UsageError(
-            f"environment {name!r} ({points[name].value}) cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
-        raise UsageError(f"environment {name!r} ({points[name].value}) is not a subclass of handoff.Environment")
-    return loaded
 
-
-@lru_cache
-def _loaded(name: str) -> type[Environment]:
-    """:func:`load`, which looks through all installed packages: many environments are made in one process."""
-    return load(name)
-
-
-def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
-    """An instance of the adapter ``name``.  Raises :class:`~handoff.errors.UsageError` for an option it does not
-    take."""
-    cls = _loaded(name)
-    given = dict(options or {})
-    taken = inspect.signature(cls).parameters.values()
-    names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    unknown = [] if any(one.kind is one.VAR_KEYWORD for one in taken) else [key for key in given if key not in names]
-    if unknown:
-        known = f"it takes {', '.join(names)}" if names else "it takes none"
-        raise UsageError(f"environment {name!r} does not take these options: {', '.join(unknown)} ({known})")
-    missing = [one.name for one in taken if one.name in names and one.default is one.empty and one.name not in given]
-    if missing:
-        raise UsageError(f"environment {name!r} needs these options: {', '.join(missing)}")
-    try:
-        return cls(**given)
-    except TypeError as error:
-        raise UsageError(f"environment {name!r} cannot use these options: {error}") from error
+    def outcomes(self, action: str) -> tuple[tuple[float, Hashable], ...]: ...

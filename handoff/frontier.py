@@ -15,11 +15,9 @@ from typing import Protocol
 
 import networkx as nx
 
-from handoff import stochastic
-from handoff.environment import DistanceOracle, Environment, FrontierOracle, Snapshots
+from handoff.environment import DistanceOracle, Environment, FrontierOracle, Snapshots, Stochastic
 from handoff.errors import UsageError
 from handoff.records import Certificate, Record, Task
-from handoff.stochastic import Stochastic
 
 
 class _Walker(Protocol):
@@ -130,7 +128,7 @@ def certify(
     if isinstance(environment, FrontierOracle):
         return environment.certify(depth)
     if isinstance(environment, Stochastic):
-        return stochastic.search_outcomes(environment, record, depth)
+        return search_outcomes(environment, record, depth)
     if isinstance(environment, Snapshots):
         return search_here(environment, record, depth)
     return search(environment, task, seed, prefix, depth)
@@ -190,3 +188,60 @@ def neighbourhood(environment: Environment, record: Record, depth: int, limit: i
         distance = distances.get(node)
         data["distance"] = None if distance is None else int(distance)
     return graph
+
+
+def search_outcomes(environment: Environment, record: Record, depth: int) -> Certificate:
+    """The certificate of the current state, whose record is ``record``, over possible outcomes.
+
+    Exhaustive over action sequences: ``tried[d]`` counts the sequences of length ``d + 1`` whose every action is
+    admissible in some state that the actions before it may lead to without ending the episode.  A sequence wins if it
+    may succeed.  Raises :class:`~handoff.errors.UsageError` if ``depth`` is less than 1 and ``TypeError`` if the
+    adapter is not stochastic or has no snapshots.
+    """
+    if depth < 1:
+        raise UsageError(f"the depth of a frontier is at least 1, not {depth}")
+    if not isinstance(environment, Stochastic) or not isinstance(environment, Snapshots):
+        raise TypeError(f"environment {environment.name!r} does not list outcomes and take snapshots")
+    if record.won or record.done:
+        return Certificate(depth, member=False, distance=0 if record.won else None, tried=())
+    here = environment.snapshot()
+    try:
+        return _search_outcomes(environment, here, depth)
+    finally:
+        environment.restore(here)
+
+
+def _search_outcomes(environment: Environment, here: Hashable, depth: int) -> Certificate:
+    assert isinstance(environment, Stochastic)
+    assert isinstance(environment, Snapshots)
+    tried: list[int] = []
+    # A node is an action sequence with the unfinished states that it may lead to, in the order in which they are found.
+    nodes: list[tuple[tuple[str, ...], tuple[Hashable, ...]]] = [((), (here,))]
+    for level in range(1, depth + 1):
+        successors, wins, count = [], [], 0
+        for path, states in nodes:
+            reached: dict[str, dict[Hashable, None]] = {}
+            winning = set()
+            for state in states:
+                for action in environment.restore(state).admissible:
+                    onward = reached.setdefault(action, {})
+                    environment.restore(state)
+                    for _, outcome in environment.outcomes(action):
+                        shown = environment.restore(outcome)
+                        if shown.won:
+                            winning.add(action)
+                        elif not shown.done:
+                            onward[outcome] = None
+                        environment.restore(state)
+            for action, onward in reached.items():
+                if action in winning:
+                    wins.append((*path, action))
+                if onward:
+                    successors.append(((*path, action), tuple(onward)))
+            count += len(reached)
+        tried.append(count)
+        if wins:
+            firsts = tuple(dict.fromkeys(path[0] for path in wins))
+            return Certificate(depth, level == depth, level, tuple(tried), bridges=firsts, path=wins[0])
+        nodes = successors
+    return Certificate(depth, member=False, distance=None, tried=tuple(tried))

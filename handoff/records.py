@@ -144,95 +144,6 @@ class Step:
     distance: int | None = None
 
 
-@attrs.frozen
-class Trajectory:
-    """A reacher's turn on one task and seed slot.
-
-    ``arrival`` is tau_D: after how many actions the state was first in F_D (0: at reset; ``None``: never).
-    ``outcome`` is ``arrived``, ``won`` (won without ever having been on F_D), ``terminal`` (ended without a win) or
-    ``budget``.  ``reset_distance`` is the distance to success at reset, as in :class:`Step`.
-    """
-
-    task: str
-    slot: int
-    reacher: str
-    reset_seed: int
-    reset: Record
-    reset_check: Certificate
-    steps: tuple[Step, ...]
-    arrival: int | None
-    outcome: str
-    reset_distance: int | None = None
-
-    @property
-    def arrived(self) -> bool:
-        return self.arrival is not None
-
-    def certificate(self) -> Certificate:
-        """The certificate of the arrival state.  Raises ``ValueError`` if the reacher did not arrive."""
-        if self.arrival is None:
-            raise ValueError("the reacher did not arrive")
-        if self.arrival == 0:
-            return self.reset_check
-        check = self.steps[self.arrival - 1].check
-        assert check is not None
-        return check
-
-    def records(self) -> tuple[Record, ...]:
-        """The record after reset and after every step (``len(steps) + 1`` records)."""
-        return (self.reset, *(step.record for step in self.steps))
-
-
-@attrs.frozen
-class Clone:
-    """What was verified when a solver's environment was cloned: ``records`` replayed records, all equal, whose
-    digests chain to ``digest``; ``input_digest`` is that of the solver's first input."""
-
-    records: int
-    digest: str
-    input_digest: str
-
-
-@attrs.frozen
-class Endpoint:
-    """One row of the crossing: Y_{w,r}(i, s) (Eq. 2).  Non-arrivals are rows too, with ``won`` false.
-
-    ``bridge`` says whether the first action stays on a shortest path (``None`` without arrival).
-    """
-
-    task: str
-    slot: int
-    reacher: str
-    solver: str
-    arrived: bool
-    won: bool
-    bridge: bool | None = None
-    clone: Clone | None = None
-    steps: tuple[Step, ...] = ()
-
-
-@attrs.frozen
-class Rollout:
-    """One of N independent episodes of a policy on a task, without a handoff.
-
-    ``decisions`` are all that it decided; its records are not kept but for their number and ``digest``, for the episode
-    can be replayed: ``records`` counts them (``len(decisions) + 1``).  ``outcome`` is ``won``, ``terminal`` or
-    ``budget``.  ``temperature`` is what all its decisions were sampled at where the protocol set it; ``None`` leaves it
-    to the policy.
-    """
-
-    task: str
-    index: int
-    policy: str
-    reset_seed: int
-    decisions: tuple[Decision, ...]
-    records: int
-    digest: str
-    won: bool
-    outcome: str
-    temperature: float | None = None
-
-
 _converter = cattrs.Converter(forbid_extra_keys=True)
 
 
@@ -266,8 +177,9 @@ def _strict_tuple(kind: Any, converter: cattrs.BaseConverter) -> Any:
 for _kind in (int, float, bool, str):
     _converter.register_structure_hook(_kind, _strict(_kind))
 _converter.register_structure_hook_factory(_is_tuple, _strict_tuple)
-for _cls in (Task, Record, Generation, Decision, Certificate, Step, Trajectory, Clone, Endpoint, Rollout):
-    _converter.register_structure_hook(_cls, make_dict_structure_fn(_cls, _converter, _cattrs_forbid_extra_keys=True))
+_converter.register_structure_hook_factory(
+    attrs.has, lambda kind: make_dict_structure_fn(kind, _converter, _cattrs_forbid_extra_keys=True)
+)
 
 
 def to_json(value: Any) -> Any:

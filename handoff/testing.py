@@ -21,7 +21,9 @@ import unittest
 from collections.abc import Mapping
 from typing import Any
 
-from handoff.conformance import CHECKS, FAILED, PASSED, SKIPPED, Check, Result, Settings, Subject, run_check
+from handoff.conformance.checks import CHECKS, Check
+from handoff.conformance.subject import Settings, Subject
+from handoff.conformance.suite import FAILED, PASSED, SKIPPED, Result, run_check
 from handoff.environment import Environment
 
 

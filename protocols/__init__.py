@@ -1,1 +1,3 @@
-"""Experiment designs, one module each."""
+"""Experiment designs, one package each."""
+
+from __future__ import annotations

@@ -9,17 +9,17 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import fault_server
 import pytest
 from click.testing import CliRunner
-from refusals import refusal
+from kit import fault_server
+from kit.refusals import refusal
 
 from handoff.cli import group, main
 from handoff.envs.alfworld import AlfworldEnvironment
-from handoff.envs.alfworld.accept import MOST_BYTES, MOST_FACTS, MOST_OBJECTS, MOST_WORDS
-from handoff.envs.alfworld.builtin import BuiltinSource
-from handoff.envs.alfworld.games import FolderSource, Game, load_game
-from handoff.envs.alfworld.native import NativeEngine
+from handoff.envs.alfworld.games.accept import MOST_BYTES, MOST_FACTS, MOST_OBJECTS, MOST_WORDS
+from handoff.envs.alfworld.games.builtin import BuiltinSource
+from handoff.envs.alfworld.games.files import FolderSource, Game, load_game
+from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError, HandoffError, UsageError
 from handoff.files import write_atomically
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import DataError
-from handoff.records import Certificate, Clone, Decision, Endpoint, Record, Step, Task, Trajectory, from_json, to_json
+from handoff.protocols.frontier.records import Clone, Endpoint, Trajectory
+from handoff.records import Certificate, Decision, Record, Step, Task, from_json, to_json
 
 RECORD = Record("You see.", ("go", "look"), 0.0, False, False)
 DECISION = Decision("go", "go", "parsed", 7, "d" * 64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from toy import Corridor
+from kit.toy import Corridor
 
 from handoff.errors import ReplayMismatch, UsageError
 from handoff.records import Record

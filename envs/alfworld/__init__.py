@@ -1,7 +1,9 @@
 """ALFWorld: adapter on textworld + alfworld, compiled engine, game discovery, game generator."""
 
+from __future__ import annotations
+
 from handoff.envs.alfworld.adapter import AlfworldEnvironment
-from handoff.envs.alfworld.engine import CompiledGame, Episode
-from handoff.envs.alfworld.games import Game, load_game
+from handoff.envs.alfworld.compiled.engine import CompiledGame, Episode
+from handoff.envs.alfworld.games.files import Game, load_game
 
 __all__ = ["AlfworldEnvironment", "CompiledGame", "Episode", "Game", "load_game"]

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 from handoff import frontier
 from handoff.environment import Environment
-from handoff.envs.alfworld.engine import ENGINE_VERSION, CompiledGame, Episode, Snapshot
-from handoff.envs.alfworld.games import SPLITS, Game, find_source, mask_sentence
-from handoff.envs.alfworld.native import NativeEngine
-from handoff.envs.alfworld.sas import NotTranslated
+from handoff.envs.alfworld.compiled.engine import ENGINE_VERSION, CompiledGame, Episode, Snapshot
+from handoff.envs.alfworld.compiled.sas import NotTranslated
+from handoff.envs.alfworld.games.files import SPLITS, Game, find_source, mask_sentence
+from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 

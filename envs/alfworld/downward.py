@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from handoff.envs.alfworld.dynamics import Dynamics
-from handoff.envs.alfworld.sas import Fact, sas_text
+from handoff.envs.alfworld.compiled.dynamics import Dynamics
+from handoff.envs.alfworld.compiled.sas import Fact, sas_text
 from handoff.records import Certificate
 
 _MOST_EFFECTS = 4096

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handoff.envs.alfworld.engine import CompiledGame, Episode
+from handoff.envs.alfworld.compiled.engine import CompiledGame, Episode
 from handoff.errors import UsageError
 from handoff.records import Record
 

@@ -5,7 +5,7 @@ the recorded episode, and two solvers that go on from one clone meet the same sl
 numbers.  The random state is thus the pair (seed, t), and it is part of the snapshot.
 
 *Frontier.*  A state is in F_D if D is the least number of valid actions that reach the goal with positive probability,
-whatever this seed's draws are (see :mod:`handoff.stochastic`).  How probable success is, is another matter: ``value``
+whatever this seed's draws are (see :mod:`handoff.frontier`).  How probable success is, is another matter: ``value``
 gives the greatest probability of success from here, exactly, within a number of moves or without a limit.
 """
 
@@ -106,7 +106,7 @@ class FrozenLakeEnvironment(Environment):
         return (lake.values if horizon is None else lake.horizon_values(horizon))[self._state[0]]
 
     def certify(self, depth: int) -> Certificate:
-        """The certificate of the current state over possible outcomes, equal to :func:`handoff.stochastic.search`'s.
+        """The certificate of the current state over possible outcomes, equal to :func:`handoff.frontier.search`'s.
 
         Sequences are counted, not tried one by one: what matters of one is the set of cells that it may lead to.
         """

@@ -11,8 +11,8 @@ from arguments import refuse
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTrainedTokenizerFast
 
-from handoff.envs.alfworld.scenes import pickupable_types, receptacle_types
-from handoff.policies.scoring import Tree
+from handoff.envs.alfworld.generator.scenes import pickupable_types, receptacle_types
+from handoff.policies.hf.scoring import Tree
 
 PAD, UNKNOWN, END = "<pad>", "<unk>", "</s>"
 PASS = 16  # rows of a forward pass: as many as stay in a core's cache
@@ -106,7 +106,7 @@ Row = tuple[Sequence[int], Tree]  # a prompt, and its admissible commands as a t
 def scores(model: torch.nn.Module, rows: Sequence[Row]) -> list[torch.Tensor]:
     """For each row the log-probability of every command as a whole reply, by one pass over the trees.
 
-    What ``hf:`` policies with ``--constrain`` compute (:mod:`handoff.policies.scoring`), in a form that can be trained.
+    What ``hf:`` policies with ``--constrain`` compute (:mod:`handoff.policies.hf.scoring`), in a form that can be trained.
     """
     width = max(len(prompt) + len(tree.tokens) for prompt, tree in rows)
     ids = torch.zeros((len(rows), width), dtype=torch.int64)

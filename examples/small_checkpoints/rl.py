@@ -24,7 +24,7 @@ from network import Row, Words, in_passes, load, sample, scores
 from rooms import Room, compiled, demonstrate, shuffled
 from trainer import Clock, Journal, digest, finish, resume, suspend
 
-from handoff.ptgs import Sampler, Schedule
+from handoff.passk.ptgs import Sampler, Schedule
 
 STARTS, GROUP = 16, 8
 CLIP = 0.2

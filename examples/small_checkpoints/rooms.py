@@ -18,10 +18,10 @@ import attrs
 from arguments import refuse
 
 from handoff.envs.alfworld import CompiledGame
-from handoff.envs.alfworld.drafts import drafts
-from handoff.envs.alfworld.recipe import Recipe
+from handoff.envs.alfworld.games.recipe import Recipe
+from handoff.envs.alfworld.generator.drafts import drafts
 from handoff.policies import Request, Turn
-from handoff.prompts import Template
+from handoff.policies.language.prompts import Template
 from handoff.records import Record, Task
 
 GAMES_SEED = 2029  # of the drafts

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.shell_completion import shell_complete
 
-from handoff import __version__, interrupts
+from handoff import __version__, signals
 from handoff.cli import streams
 from handoff.errors import HandoffError
 
@@ -132,8 +132,8 @@ def _guarded(work: Callable[[], object]) -> int:
         streams.complain(str(error))
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        streams.complain(interrupts.reason())
-        return interrupts.EXIT_CODE
+        streams.complain(signals.reason())
+        return signals.EXIT_CODE
     except BrokenPipeError:
         streams.abandon()
         return 128 + signal.SIGPIPE

@@ -47,12 +47,12 @@ def audit(
     """Check everything about RUN again: digests, plan, seeds, inputs, every replay and every frontier."""
     from handoff import progress
     from handoff.cli.output import console
-    from handoff.protocols import audited
+    from handoff.protocols import audit
     from handoff.report import terminal
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
     shown = progress.for_console(console(stderr=True), quiet)
-    result = audited.audit(run, overrides, workers, shown, replay=not records_only, ray=ray, templates=templates)
+    result = audit.audit(run, overrides, workers, shown, replay=not records_only, ray=ray, templates=templates)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:

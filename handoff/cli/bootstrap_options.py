@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from handoff.bootstrap import DEFAULT, DRAWS
 from handoff.cli import numbers
 from handoff.errors import UsageError
+from handoff.estimation.bootstrap import DEFAULT, DRAWS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,11 +32,11 @@ order = click.option(
 
 def of_a_report(function: F) -> F:
     """Adds ``--budgets``, ``--order`` and the options of the bootstrap; the command gets them as one
-    :class:`handoff.report.numbers.Options` ``chosen``."""
+    :class:`handoff.report.study.document.Options` ``chosen``."""
 
     @functools.wraps(function)
     def wrapped(*arguments: Any, **values: Any) -> Any:
-        from handoff.report.numbers import Options
+        from handoff.report.study.document import Options
 
         given = {name: values.pop(name) for name in ("interval", "draws", "seed", "level")}
         chosen = Options(

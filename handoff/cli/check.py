@@ -39,7 +39,8 @@ def check(
     as_json: bool,
 ) -> None:
     """Check that ENVIRONMENT keeps the adapter contract: what passes, what fails, and what to do about it."""
-    from handoff.conformance import Settings, check_environment
+    from handoff.conformance.subject import Settings
+    from handoff.conformance.suite import check_environment
 
     settings = Settings(split=split, tasks=tasks, steps=steps, depth=depth, seed=seed)
     report = check_environment(environment, options.env_options(pairs), settings)

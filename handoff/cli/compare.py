@@ -11,7 +11,7 @@ import click
 from handoff.cli import bootstrap_options, options
 
 if TYPE_CHECKING:
-    from handoff.report.numbers import Options
+    from handoff.report.study.document import Options
 
 
 @click.command(
@@ -37,9 +37,10 @@ def compare(
 ) -> None:
     """Set RUN1 and RUN2 side by side: what they differ in, whether they can be compared, and every estimand of both
     with intervals and the difference."""
-    from handoff import study
     from handoff.cli.output import console
-    from handoff.report import comparison, terminal
+    from handoff.protocols.frontier import study
+    from handoff.report import terminal
+    from handoff.report.study import comparison
 
     compared = comparison.compare(study.load(first), study.load(second), chosen, anyway)
     if as_json:

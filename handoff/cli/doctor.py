@@ -47,15 +47,16 @@ def doctor(
     model: dict[str, Any],
 ) -> None:
     """Ask each policy the same requests alone, in a batch, reordered and after a restart, and compare."""
-    from handoff import config as files
-    from handoff import doctor as doctors
     from handoff import policies
     from handoff.cli.output import console
     from handoff.errors import UsageError
+    from handoff.policies import doctor as doctors
+    from handoff.policies import specs as kinds
+    from handoff.protocols import study_file as files
     from handoff.report import diagnosis as shown
 
     stated = files.EMPTY if file is None else files.load(file)
-    bound = {**({} if bindings and file is not None else stated.bindings), **policies.bind(bindings)}
+    bound = {**({} if bindings and file is not None else stated.bindings), **kinds.bind(bindings)}
     if not bound:
         raise UsageError("name a policy to examine: -p NAME=SPEC")
     if len(bound) > 1 and (keep or compare):
@@ -63,15 +64,15 @@ def doctor(
     # Who examines a server does not wait for one that may come back.
     settings = files.model_options(bound, stated, {"patience": 10.0, **model})
     for name, spec in bound.items():
-        if spec.partition(":")[0] in policies.KINDS:
+        if spec.partition(":")[0] in kinds.KINDS:
             raise UsageError(
                 f"{name} is {spec}, which is no language model: doctor compares the tokens of "
-                f"{', '.join(f'{kind}:' for kind in policies.MODELS)} policies"
+                f"{', '.join(f'{kind}:' for kind in kinds.MODELS)} policies"
             )
     found = []
     for name, spec in bound.items():
-        policy = policies.make(spec, settings[name])
-        restart = None if isinstance(policy, policies.Served) else lambda s=spec, n=name: policies.make(s, settings[n])
+        policy = kinds.make(spec, settings[name])
+        restart = None if isinstance(policy, policies.Served) else lambda s=spec, n=name: kinds.make(s, settings[n])
         try:
             found.append(doctors.examine(name, policy, restart, count, keep, compare))
         finally:

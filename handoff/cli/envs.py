@@ -19,7 +19,7 @@ Examples:
 @options.as_json
 def envs(as_json: bool) -> None:
     """List the installed environments with their splits and abilities; a broken one is listed with the reason."""
-    from handoff.conformance import inventory
+    from handoff.registry import inventory
 
     listed = inventory()
     if as_json:

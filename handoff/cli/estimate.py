@@ -42,15 +42,16 @@ def estimate(
 
     Several tables, as PATH or LABEL=PATH, are put side by side.
     """
-    from handoff import bootstrap, estimands, loading, side_by_side
+    from handoff.cli import inputs
     from handoff.cli.output import console
+    from handoff.estimation import bootstrap, differences, estimands
     from handoff.report import statistics
 
     names = bootstrap_options.names(order)
     steps = bootstrap_options.whole_numbers("--budgets", budgets)
-    loaded = loading.labelled(tables)
+    loaded = inputs.labelled(tables)
     if len(loaded) > 1:
-        several = side_by_side.side_by_side(
+        several = differences.side_by_side(
             loaded, names, budgets=steps, draws=draws, seed=seed, interval=interval, level=level
         )
         if as_json:

@@ -29,8 +29,8 @@ trajectories, steps."""
 )
 def export(run: Path, out: Path | None, formats: tuple[str, ...]) -> None:
     """Write the records of RUN as tables that other tools read."""
-    from handoff import export as exporting
-    from handoff import study
+    from handoff.protocols.frontier import export as exporting
+    from handoff.protocols.frontier import study
 
     result = exporting.export(study.load(run), run / "export" if out is None else out, formats or None)
     for path, rows in result.written:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from handoff.actions import FORMATS
 from handoff.cli import numbers
-from handoff.policies.options import FORMS
+from handoff.policies.language.actions import FORMATS
+from handoff.policies.language.prompts import FORMS
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -89,7 +89,7 @@ class OrAll(Whole):
 
 
 SEED = Whole(0, 2**63 - 1)
-#: Tasks, slots, rollouts, actions: a plan's size is bounded as a whole (:func:`handoff.launch.require_size`).
+#: Tasks, slots, rollouts, actions: a plan's size is bounded as a whole (:func:`handoff.runs.identity.require_size`).
 COUNT = Whole(1, 1_000_000)
 COUNT_OR_ALL = OrAll(1, 1_000_000)
 #: A search to such a depth is out of reach long before.

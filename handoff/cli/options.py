@@ -41,7 +41,7 @@ def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
 
 def default_workers() -> int:
     """One environment worker per usable core."""
-    from handoff.workers import usable_cores
+    from handoff.episodes.start import usable_cores
 
     return usable_cores()
 

@@ -67,16 +67,16 @@ def plan(
     as_json: bool,
 ) -> None:
     """How many tasks (and seeds) give a wanted half-width or power, by simulating studies of growing size."""
-    from handoff import loading
-    from handoff import power as planning
+    from handoff.cli import inputs
     from handoff.cli.output import console
     from handoff.errors import UsageError
+    from handoff.planning import power as planning
     from handoff.report import statistics
 
     if (pilot is None) == (not reach and not solve):
         raise UsageError("give guesses (--reach and --solve) or a pilot's table (--pilot), one of them")
     if pilot is not None:
-        design = planning.from_pilot(loading.load_table(pilot), pairing=pairing)
+        design = planning.from_pilot(inputs.load_table(pilot), pairing=pairing)
     else:
         guesses = planning.spread_out(
             bootstrap_options.assigned("--reach", reach), bootstrap_options.assigned("--solve", solve)

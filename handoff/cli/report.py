@@ -12,7 +12,7 @@ from handoff.cli import bootstrap_options, options
 from handoff.errors import UsageError
 
 if TYPE_CHECKING:
-    from handoff.report.numbers import Options
+    from handoff.report.study.document import Options
 
 
 @click.command(
@@ -45,14 +45,17 @@ def report(
 ) -> None:
     """Print the tables of RUN with intervals: endpoints and the interaction, Reach and Solve, bridge and finish, rates
     by task type, arrival by budget.  While records are owed: the counts so far."""
-    from handoff import rollout_study, study
     from handoff.cli.output import console
-    from handoff.report import numbers, rollouts, terminal
+    from handoff.protocols import registry
+    from handoff.protocols.frontier import study
+    from handoff.protocols.rollouts import study as rollouts_study
+    from handoff.report import rollouts, terminal
+    from handoff.report.study import document as numbers
 
-    if rollout_study.protocol_name(run) == "rollouts":
+    if registry.protocol_name(run) == "rollouts":
         if html is not None or external is not None:
             raise UsageError(f"{run} holds rollouts, not a handoff study; `handoff tax` compares two of them")
-        counted = rollout_study.load(run)
+        counted = rollouts_study.load(run)
         if as_json:
             click.echo(json.dumps(rollouts.summary(counted), indent=2, allow_nan=False))
         else:
@@ -61,7 +64,7 @@ def report(
     loaded = study.load(run)
     document = numbers.document(loaded, chosen, None if external is None else study.load(external))
     if html is not None:
-        from handoff.report import page
+        from handoff.report.study import page
 
         written = page.write(loaded, document, Path(html) if html else None)
         for path in written:

@@ -86,12 +86,14 @@ def rollout(
     model: dict[str, Any],
 ) -> None:
     """Roll policies out on ENVIRONMENT, many times a task, and count successes per task."""
-    from handoff import config as files
-    from handoff import environment as registry
-    from handoff import policies, progress, rollout_study
+    from handoff import progress, registry
     from handoff.cli.output import console as make_console
-    from handoff.protocols import rollouts as protocol
-    from handoff.ptgs import EstimateThenSample
+    from handoff.passk.ptgs import EstimateThenSample
+    from handoff.policies import specs as kinds
+    from handoff.protocols import study_file as files
+    from handoff.protocols.rollouts import config as rollouts_config
+    from handoff.protocols.rollouts import play as rollouts_play
+    from handoff.protocols.rollouts import study as rollouts_study
     from handoff.report import rollouts as shown
 
     given: dict[str, Any] = {
@@ -99,8 +101,8 @@ def rollout(
     }
     if not ptgs and (given or pilot is not None):
         raise UsageError("--pilot, --tau and --ptgs-target set up PTGS: add --ptgs")
-    specs = policies.bind(bindings)
-    config = protocol.Config(
+    specs = kinds.bind(bindings)
+    config = rollouts_config.Config(
         split=split or registry.load(environment).splits[0],
         policies=tuple(specs),
         rollouts=rollouts,
@@ -113,13 +115,13 @@ def rollout(
     )
     chosen = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
     models = files.model_options(specs, files.EMPTY, model)
-    prepared = protocol.prepare(environment, chosen, config, specs, models)
+    prepared = rollouts_play.prepare(environment, chosen, config, specs, models)
     folder = prepared.default_folder if out is None else out
     console = make_console(stderr=True, quiet=quiet)
     console.print(f"{len(prepared.plan)} rollouts of {len(prepared.tasks)} tasks into {folder}", highlight=False)
     for remark in prepared.run(folder, workers, progress.for_console(console, quiet), ray=ray):
         console.print(remark, style="yellow", markup=False, highlight=False)
-    result = rollout_study.load(folder)
+    result = rollouts_study.load(folder)
     if as_json:
         click.echo(json.dumps({"folder": str(folder), **shown.summary(result)}, indent=2))
     else:

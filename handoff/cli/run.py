@@ -88,12 +88,14 @@ def run(
 ) -> None:
     """Run a handoff study on ENVIRONMENT: reachers act until the state is D actions from success, solvers go on from
     exact clones."""
-    from handoff import config as files
-    from handoff import environment as registry
-    from handoff import policies, progress, study
+    from handoff import progress, registry
     from handoff.cli.output import console
     from handoff.errors import Interrupted, UsageError
-    from handoff.protocols import frontier
+    from handoff.policies import specs as kinds
+    from handoff.protocols import study_file as files
+    from handoff.protocols.frontier import config as frontier_config
+    from handoff.protocols.frontier import play as frontier_play
+    from handoff.protocols.frontier import study
     from handoff.report import terminal
 
     if cross is not None and (reachers or solvers):
@@ -118,14 +120,14 @@ def run(
     if chosen.get("tasks") == "all":
         chosen["tasks"] = None
     renamed = {"budget": "reach_budget", "solver_budget": "solve_budget", "seed": "run_seed"}
-    config = frontier.Config(
+    config = frontier_config.Config(
         reachers=reachers, solvers=solvers, **{renamed.get(name, name): value for name, value in chosen.items()}
     )
-    bound = {**stated.bindings, **policies.bind(bindings)}
-    specs = policies.resolve(list(dict.fromkeys((*reachers, *solvers))), bound, registry.load(environment).policies)
+    bound = {**stated.bindings, **kinds.bind(bindings)}
+    specs = kinds.resolve(list(dict.fromkeys((*reachers, *solvers))), bound, registry.load(environment).policies)
     places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
     try:
-        prepared = frontier.prepare(
+        prepared = frontier_play.prepare(
             environment,
             {**stated.environment_options, **places},
             config,
@@ -156,6 +158,6 @@ def run(
 
 
 def _json(result: Any) -> dict[str, Any]:
-    from handoff.report import numbers
+    from handoff.protocols.frontier import summary
 
-    return {"folder": str(result.folder), **numbers.summary(result)}
+    return {"folder": str(result.folder), **summary.summary(result)}

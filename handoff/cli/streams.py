@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from handoff.names import printable
+from handoff.text import printable
 
 
 def prepare() -> None:

@@ -74,11 +74,11 @@ def tax(
     as_json: bool,
 ) -> None:
     """What post-training of BASE into POST took from the gain by repeated sampling, and where."""
-    from handoff.counts import read_counts
-    from handoff.report import tax as shown
-    from handoff.report import tax_numbers
-    from handoff.routing import route
-    from handoff.tax import compare, early_estimate
+    from handoff.passk.counts_file import read_counts
+    from handoff.passk.routing import route
+    from handoff.passk.tax import compare, early_estimate
+    from handoff.report.tax import document as tax_numbers
+    from handoff.report.tax import terminal as shown
 
     counts = read_counts(base), read_counts(post)
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
@@ -88,9 +88,9 @@ def tax(
     early = early_estimate([counts, *more]) if more else None
     document = tax_numbers.document(*counts, compared, routed, early, more)
     if html is not None:
-        from handoff.report import tax_page
+        from handoff.report.tax import page
 
-        for path in tax_page.write(document, page_path(html, base, post), [base, post, *sum(pairs, ())]):
+        for path in page.write(document, page_path(html, base, post), [base, post, *sum(pairs, ())]):
             click.echo(f"wrote {path}", err=as_json)
         if not as_json:
             return

@@ -33,13 +33,13 @@ def transport(
 
     TARGET is a run folder or a CSV table (see `handoff estimate`).
     """
-    from handoff import loading
+    from handoff.cli import inputs
     from handoff.cli.output import console
+    from handoff.estimation.transport import pair_of
+    from handoff.estimation.transport import transport as predict
     from handoff.report import statistics
-    from handoff.transport import pair_of
-    from handoff.transport import transport as predict
 
-    here, there = loading.load_sample(target), loading.load_sample(external)
+    here, there = inputs.load_sample(target), inputs.load_sample(external)
     chosen = pair_of(here.table, there.table, bootstrap_options.names(pair))
     found = predict(here, there, chosen, draws=draws, seed=seed, interval=interval, level=level)
     if as_json:

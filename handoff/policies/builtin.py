@@ -13,8 +13,8 @@ from typing import Any
 
 from handoff.canonical import digest
 from handoff.errors import DataError, UsageError
-from handoff.policies.hf import Transformers
-from handoff.policies.options import ModelOptions
+from handoff.policies.hf.policy import Transformers
+from handoff.policies.language.options import ModelOptions
 
 
 def folder() -> Path:

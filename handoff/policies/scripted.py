@@ -16,7 +16,7 @@ from typing import Any
 from handoff import files
 from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
-from handoff.policies.base import Policy, Request, scripted
+from handoff.policies.policy import Policy, Request, scripted
 from handoff.records import Decision
 from handoff.seeds import derive
 

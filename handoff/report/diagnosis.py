@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from handoff.doctor import Diagnosis
+from handoff.policies.doctor import Diagnosis
 
 
 def show_diagnosis(console: Console, diagnosis: Diagnosis) -> None:

@@ -18,9 +18,9 @@ from typing import Any
 
 from handoff import files
 from handoff.errors import StoreError, UsageError
-from handoff.report import tables
-from handoff.report.wording import Json
-from handoff.store import JOURNAL, MANIFEST, RECORDS, SEAL, TIMINGS
+from handoff.report import sheet
+from handoff.report.format import Json
+from handoff.runs.folder import JOURNAL, MANIFEST, RECORDS, SEAL, TIMINGS
 
 #: What the templates put at the head of every page.
 GENERATOR = b'<meta name="generator" content="handoff">'
@@ -102,6 +102,6 @@ def as_json(numbers: Json, indent: int | None = None) -> bytes:
     return json.dumps(numbers, indent=indent, allow_nan=False).encode()
 
 
-def _notes(sheet: tables.Sheet) -> list[str]:
+def _notes(sheet: sheet.Sheet) -> list[str]:
     """Why numbers or intervals are missing from a table, each reason once."""
     return list(dict.fromkeys(cell.note for row in sheet.rows for cell in row.cells if cell.note))

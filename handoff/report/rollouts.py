@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from handoff.passk import mean_pass_at_k, mean_pass_hat_k
+from handoff.passk.curves import mean_pass_at_k, mean_pass_hat_k
+from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.records import to_json
-from handoff.rollout_study import RolloutStudy
 
 
 def summary(study: RolloutStudy) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from handoff.bootstrap import Estimate, Estimates
-from handoff.estimands import RATES
-from handoff.power import Curve
-from handoff.report import wording
-from handoff.side_by_side import SideBySide
-from handoff.table import Table
-from handoff.transport import Transport
+from handoff.estimation.bootstrap import Estimate, Estimates
+from handoff.estimation.differences import SideBySide
+from handoff.estimation.estimands import RATES
+from handoff.estimation.table import Table
+from handoff.estimation.transport import Transport
+from handoff.planning.power import Curve
+from handoff.report import format
 
 
 def _show(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -60,12 +60,12 @@ def name_of(found: Estimate) -> str:
 
 def _value(found: Estimate) -> str:
     if found.estimand.name == "mean_actions":
-        return wording.amount(found.point)
-    return (wording.percent if found.estimand.name in RATES else wording.points)(found.point)
+        return format.amount(found.point)
+    return (format.percent if found.estimand.name in RATES else format.points)(found.point)
 
 
 def _ends(found: Estimate) -> str:
-    return wording.interval({"low": found.low, "high": found.high}, 1 if found.estimand.name == "mean_actions" else 100)
+    return format.interval({"low": found.low, "high": found.high}, 1 if found.estimand.name == "mean_actions" else 100)
 
 
 def _counts(found: Estimate) -> str:
@@ -120,13 +120,13 @@ def show_side_by_side(console: Console, found: SideBySide) -> None:
         row = [name_of(first)]
         for label in labels:
             one = by[label].get(key)
-            row.append(f"{_value(one)} {_ends(one)}".strip() if one is not None else wording.NONE)
+            row.append(f"{_value(one)} {_ends(one)}".strip() if one is not None else format.NONE)
         for made in gaps.values():
             gap = made.get(key)
             scale = 1.0 if first.estimand.name == "mean_actions" else 100.0
-            shown = wording.NONE
+            shown = format.NONE
             if gap is not None and gap.point is not None:
-                shown = f"{wording.points(gap.point * scale / 100)} {wording.interval(vars_of(gap), scale)}".strip()
+                shown = f"{format.points(gap.point * scale / 100)} {format.interval(vars_of(gap), scale)}".strip()
             row.append(shown)
         rows.append(row)
     _show(console, "Side by side", ("estimand", *labels, *(f"{label} − {labels[0]}" for label in gaps)), rows)
@@ -151,7 +151,7 @@ def show_transport(console: Console, found: Transport) -> None:
         row = ["all" if type is None else type]
         for name in ("reach_gap", "external_gap", "predicted", "observed", "residual"):
             one = cells.get(name)
-            row.append("" if one is None else f"{wording.points(one.point)} {_ends(one)}".strip())
+            row.append("" if one is None else f"{format.points(one.point)} {_ends(one)}".strip())
         rows.append(row)
     a, b, c, d = found.pair
     title = (
@@ -172,15 +172,15 @@ def show_curve(console: Console, found: Curve) -> None:
             str(point.total_tasks),
             str(point.slots),
             f"{point.trajectories:,}",
-            wording.NONE if point.half_width is None else f"±{100 * point.half_width:.1f}",
+            format.NONE if point.half_width is None else f"±{100 * point.half_width:.1f}",
             f"{point.power:.0%}",
-            wording.NONE if point.coverage is None else f"{point.coverage:.0%}",
+            format.NONE if point.coverage is None else f"{point.coverage:.0%}",
             f"{point.refused:.0%}",
         )
         for point in found.points
     ]
     columns = ("tasks a type", "tasks", "seeds", "trajectories", "half-width", "power", "coverage", "refused")
-    title = f"{found.question.name} (true value {wording.points(found.truth)} points), {found.repeats} studies a size"
+    title = f"{found.question.name} (true value {format.points(found.truth)} points), {found.repeats} studies a size"
     _show(console, title, columns, rows)
     if found.needed is None:
         last = found.points[-1].tasks

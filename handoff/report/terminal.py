@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from handoff.audit import Audit
-from handoff.names import printable
-from handoff.report import tables
-from handoff.report.numbers import summary
-from handoff.report.wording import Json
-from handoff.study import Study
+from handoff.auditing.checks import Audit
+from handoff.protocols.frontier.study import Study
+from handoff.protocols.frontier.summary import summary
+from handoff.report import sheet
+from handoff.report.format import Json
+from handoff.report.study import tables
+from handoff.text import printable
 
 
 def _grid(*columns: str) -> Grid:
@@ -67,9 +68,9 @@ def show_study(console: Console, study: Study) -> None:
 
 
 def show_counts(console: Console, numbers: Json, reachers: Sequence[str], solvers: Sequence[str]) -> None:
-    """The counts of :func:`~handoff.report.numbers.summary`."""
-    for sheet in tables.counts(numbers, reachers, solvers):
-        show_sheet(console, sheet)
+    """The counts of :func:`~handoff.protocols.frontier.summary.summary`."""
+    for one in tables.counts(numbers, reachers, solvers):
+        show_sheet(console, one)
     owed, planned = numbers["owed"], numbers["planned"]
     console.print(
         f"planned {planned['trajectories']} trajectories and {planned['endpoints']} endpoints; "
@@ -81,7 +82,7 @@ def show_counts(console: Console, numbers: Json, reachers: Sequence[str], solver
 
 
 def show_report(console: Console, numbers: Json) -> None:
-    """The tables and sentences of :func:`~handoff.report.numbers.document`; counts while records are owed."""
+    """The tables and sentences of :func:`~handoff.report.study.document.document`; counts while records are owed."""
     run = numbers["run"]
     if numbers["tables"] is None:
         _say(console, numbers["incomplete"], style="yellow")
@@ -91,15 +92,15 @@ def show_report(console: Console, numbers: Json) -> None:
     console.print("Where does the gain come from?", style="bold")
     _say(console, *(sentence for part in ("verdict", "gaps", "gain", "missing") for sentence in said[part]))
     for section, sheets in tables.sections(numbers).items():
-        for sheet in sheets:
+        for one in sheets:
             console.print()
-            show_sheet(console, sheet)
+            show_sheet(console, one)
         _say(console, *said[section])
     console.print()
     _say(console, *said["study"], *said["intervals"])
 
 
-def show_sheet(console: Console, sheet: tables.Sheet) -> None:
+def show_sheet(console: Console, sheet: sheet.Sheet) -> None:
     """A table with the reasons for what is missing from it, each once, numbered."""
     reasons: dict[str, int] = {}
     grid = _grid(*sheet.columns)
@@ -112,7 +113,7 @@ def show_sheet(console: Console, sheet: tables.Sheet) -> None:
         _say(console, f"({number}) {reason}", style="dim")
 
 
-def _cell(cell: tables.Cell, reasons: dict[str, int], lone: bool) -> str:
+def _cell(cell: sheet.Cell, reasons: dict[str, int], lone: bool) -> str:
     first = f"{cell.text} ({cell.counts})" if cell.counts else cell.text
     mark = f"({reasons.setdefault(cell.note, len(reasons) + 1)})" if cell.note else ""
     below = cell.interval or mark
@@ -149,7 +150,7 @@ def show_audit(console: Console, audit: Audit, shown: int = 10) -> None:
 
 
 def show_comparison(console: Console, compared: Json) -> None:
-    """What :func:`handoff.report.comparison.compare` found."""
+    """What :func:`handoff.report.study.comparison.compare` found."""
     first, second = compared["labels"]
     grid = _grid("differs", first, second)
     for row in compared["differing"]:
@@ -167,8 +168,8 @@ def show_comparison(console: Console, compared: Json) -> None:
     reasons: dict[str, int] = {}
     grid = _grid("estimand", first, second, f"{second} − {first}")
     for row in compared["rows"]:
-        cells = [tables.of_estimand(row["name"], row[run]) for run in ("first", "second")]
-        cells.append(tables.of_difference(row["name"], row["difference"]))
+        cells = [sheet.of_estimand(row["name"], row[run]) for run in ("first", "second")]
+        cells.append(sheet.of_difference(row["name"], row["difference"]))
         _row(grid, row["label"], *(_cell(cell, reasons, lone=False) for cell in cells))
     _show(console, "The same estimands of both runs; rates in percent, contrasts and differences in points", grid)
     for reason, number in reasons.items():

@@ -1,0 +1,1 @@
+"""The commands ``handoff games`` and ``handoff distance``."""

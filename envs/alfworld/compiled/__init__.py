@@ -1,0 +1,1 @@
+"""The compiled engine: a game as bits and look-ups."""

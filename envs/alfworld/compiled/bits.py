@@ -1,0 +1,211 @@
+"""A game as a machine over bits: what the compiled engine keeps of it.
+
+Every fact that some operator can change is one bit of a Python integer.  The bits of the agent's location come first,
+so that operators are found by location.  :mod:`~handoff.envs.alfworld.compiled.build` makes the machine from a game's texts;
+here it is plain data that can be written as JSON and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from handoff.envs.alfworld.compiled.queries import Hierarchy
+from handoff.envs.alfworld.compiled.sas import Fact
+
+#: A condition: the bits that must be set and those that must not be.
+Condition = tuple[int, int]
+
+
+class Op:
+    """A ground action (or one case of it, where its condition is a disjunction).
+
+    ``rank`` is its place in the native engine's order of applicable operators, ``index`` its place in the translation.
+    It applies where all bits of ``pos`` and none of ``neg`` are set, and then sets ``add`` and clears ``dele``;
+    ``steps`` replaces the latter two where effects are conditional.
+    """
+
+    __slots__ = ("add", "dele", "index", "name", "neg", "pos", "rank", "steps", "text")
+
+    def __init__(self, rank: int, index: int, name: str, text: str, pos: int, neg: int) -> None:
+        self.rank, self.index, self.name, self.text, self.pos, self.neg = rank, index, name, text, pos, neg
+        self.add = self.dele = 0
+        self.steps: tuple[tuple[int, int, int, int], ...] = ()
+
+    def apply(self, state: int) -> int:
+        """The state after the action, whose condition must hold."""
+        if self.steps:
+            after = state
+            for pos, neg, add, dele in self.steps:
+                if state & pos == pos and not state & neg:
+                    after = after & ~dele | add
+            return after
+        return state & ~self.dele | self.add
+
+    def adds(self) -> int:
+        """Bits that the action may set."""
+        bits = self.add
+        for _, _, add, _ in self.steps:
+            bits |= add
+        return bits
+
+    def deletes(self) -> int:
+        """Bits that the action may clear."""
+        bits = self.dele
+        for _, _, _, dele in self.steps:
+            bits |= dele
+        return bits
+
+    def touches(self) -> int:
+        """Bits that the action may change."""
+        return self.adds() | self.deletes()
+
+    def asks(self) -> int:
+        """Bits that the conditions of its conditional effects look at."""
+        bits = 0
+        for pos, neg, _, _ in self.steps:
+            bits |= pos | neg
+        return bits
+
+
+@attrs.frozen(eq=False)
+class BitTask:
+    """The machine.  Bit ``1 << i`` of a state says whether ``facts[i]`` holds.
+
+    The first ``places`` bits are the agent's location, exactly one of which is always set (0: there is no such group).
+    ``ops`` stand in the native engine's order and no two of one command text apply together; ``goal`` is a disjunction
+    of conditions.  ``texts[index]`` is the command of the operator of that index in the translation, and
+    ``effects[index]`` are all effects of the operator of that index in the planner's order: fact,
+    whether it holds afterwards, and whether that is without condition.  ``given``, ``types`` of entities,
+    ``hierarchy``, ``names`` and ``parameters`` of actions are what texts are made from.
+    """
+
+    facts: tuple[Fact, ...]
+    places: int
+    initial: int
+    goal: tuple[Condition, ...]
+    ops: tuple[Op, ...]
+    texts: tuple[str, ...]
+    effects: Mapping[int, tuple[tuple[int, bool, bool], ...]]
+    given: tuple[Fact, ...]
+    types: Mapping[str, str]
+    hierarchy: Hierarchy
+    names: Mapping[str, str]
+    parameters: Mapping[str, tuple[tuple[str, str], ...]]
+
+    @property
+    def place_mask(self) -> int:
+        """The bits of the location."""
+        return (1 << self.places) - 1
+
+    def place_bits(self) -> tuple[int, ...]:
+        """One mask per location; a single zero if there are none."""
+        return tuple(1 << i for i in range(self.places)) or (0,)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-safe form; masks are lists of bit positions, texts and names are kept once."""
+        words = _Words()
+        return {
+            "facts": [[words.of(word) for word in fact] for fact in self.facts],
+            "places": self.places,
+            "initial": positions(self.initial),
+            "goal": [[positions(pos), positions(neg)] for pos, neg in self.goal],
+            "ops": [
+                [
+                    op.rank,
+                    op.index,
+                    [words.of(word) for word in op.name.split()],
+                    words.of(op.text),
+                    *(positions(mask) for mask in (op.pos, op.neg, op.add, op.dele)),
+                    [[positions(mask) for mask in step] for step in op.steps],
+                ]
+                for op in self.ops
+            ],
+            "texts": [words.of(text) for text in self.texts],
+            "effects": [
+                [index, [[v, int(holds), int(sure)] for v, holds, sure in listed]]
+                for index, listed in self.effects.items()
+            ],
+            "given": [[words.of(word) for word in fact] for fact in self.given],
+            "types": dict(self.types),
+            "hierarchy": [[name, list(supertypes)] for name, supertypes in self.hierarchy.declared],
+            "names": dict(self.names),
+            "parameters": {name: [list(pair) for pair in pairs] for name, pairs in self.parameters.items()},
+            "words": words.known(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> BitTask:
+        """The machine that :meth:`to_json` wrote."""
+        words = data["words"]
+        ops = []
+        for rank, index, name, text, pos, neg, add, dele, steps in data["ops"]:
+            op = Op(rank, index, " ".join([words[i] for i in name]), words[text], mask_of(pos), mask_of(neg))
+            op.add, op.dele = mask_of(add), mask_of(dele)
+            if steps:
+                op.steps = tuple([(mask_of(p), mask_of(n), mask_of(a), mask_of(d)) for p, n, a, d in steps])
+            ops.append(op)
+        return cls(
+            facts=tuple([tuple([words[i] for i in fact]) for fact in data["facts"]]),
+            places=data["places"],
+            initial=mask_of(data["initial"]),
+            goal=tuple([(mask_of(pos), mask_of(neg)) for pos, neg in data["goal"]]),
+            ops=tuple(ops),
+            texts=tuple([words[i] for i in data["texts"]]),
+            effects={
+                index: tuple([(v, bool(holds), bool(sure)) for v, holds, sure in listed])
+                for index, listed in data["effects"]
+            },
+            given=tuple([tuple([words[i] for i in fact]) for fact in data["given"]]),
+            types=data["types"],
+            hierarchy=Hierarchy([(name, tuple(supertypes)) for name, supertypes in data["hierarchy"]]),
+            names=data["names"],
+            parameters={
+                name: tuple([(parameter, kind) for parameter, kind in pairs])
+                for name, pairs in data["parameters"].items()
+            },
+        )
+
+
+class _Words:
+    """Strings by number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def of(self, word: str) -> int:
+        return self._numbers.setdefault(word, len(self._numbers))
+
+    def known(self) -> list[str]:
+        return list(self._numbers)
+
+
+def positions(mask: int) -> list[int]:
+    """The positions of the set bits, ascending."""
+    return [bit.bit_length() - 1 for bit in each(mask)]
+
+
+def mask_of(bits: list[int]) -> int:
+    """The mask with these positions set."""
+    mask = 0
+    for bit in bits:
+        mask |= 1 << bit
+    return mask
+
+
+def union(masks: Iterable[int]) -> int:
+    """All bits of all masks."""
+    result = 0
+    for mask in masks:
+        result |= mask
+    return result
+
+
+def each(bits: int) -> Iterator[int]:
+    """The bits of a mask, lowest first."""
+    while bits:
+        bit = bits & -bits
+        yield bit
+        bits ^= bit

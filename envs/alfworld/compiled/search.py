@@ -1,0 +1,158 @@
+"""Whether, and how, a state can be won within so many actions: exact, by depth-first search with tables.
+
+Only operators of a level that can still matter are tried (:mod:`~handoff.envs.alfworld.compiled.relevance`), a table per number
+of actions left is keyed by the bits that can still matter, and a move is followed by an action at the place that it
+leads to.  The tables belong to the game: the next step of a trajectory finds most of its work done.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from handoff.envs.alfworld.compiled.bits import BitTask, Op
+from handoff.envs.alfworld.compiled.families import Family, applicable, families
+from handoff.envs.alfworld.compiled.relevance import Relevance
+
+_MOST_ENTRIES = 300_000
+#: From this many actions on it pays to ask first whether there is a plan at all.
+_SHORT = 6
+
+
+class Search:
+    """Distances to success in one game."""
+
+    def __init__(self, task: BitTask, useless: Collection[int] | None = None) -> None:
+        self._task = task
+        self.relevance = Relevance(task, useless)
+        self._place_mask = task.place_mask
+        self._goal_mask = self.relevance.goal_mask
+        self._goal_moves = self.relevance.free and bool(self._goal_mask & task.place_mask)
+        self._targets = [place for place in task.place_bits() if place & self.relevance.targets]
+        self._won: dict[int, bool] = {}
+        self._hopeless: dict[int, bool] = {}
+        self._local: dict[int, dict[int, bool]] = defaultdict(dict)
+        self._moved: dict[int, dict[int, bool]] = defaultdict(dict)
+        self._at: dict[int, dict[int, tuple[Family, ...]]] = {}
+        self._worth: dict[int, list[int]] = {}
+
+    def won(self, state: int) -> bool:
+        """Whether the goal holds."""
+        key = state & self._goal_mask
+        known = self._won.get(key)
+        if known is None:
+            known = any(key & pos == pos and not key & neg for pos, neg in self._task.goal)
+            if len(self._won) > _MOST_ENTRIES:
+                self._won.clear()
+            self._won[key] = known
+        return known
+
+    def distance(self, state: int, limit: int) -> int | None:
+        """The least number of actions that wins, if it is at most ``limit``."""
+        if self.won(state):
+            return 0
+        for actions in range(1, limit + 1):
+            if actions == _SHORT and self.hopeless(state):
+                return None
+            if self.within(state, actions):
+                return actions
+        return None
+
+    def hopeless(self, state: int) -> bool:
+        """Whether no plan exists even if no action ever undid anything.
+
+        Without this a state that cannot be won (something in hand that fits nowhere) would be searched to the limit.
+        """
+        key = state & self.relevance.asked(self.relevance.deepest)
+        known = self._hopeless.get(key)
+        if known is None:
+            relevance = self.relevance
+            can = key | (relevance.targets if relevance.free else 0)
+            cannot = ~key
+            waiting = list(relevance.levels)
+            grown = True
+            while grown:
+                grown = False
+                still = []
+                for op in waiting:
+                    if op.pos & ~can or op.neg & ~cannot:
+                        still.append(op)
+                    else:
+                        can |= op.adds()
+                        cannot |= op.deletes()
+                        grown = True
+                waiting = still
+            known = all(pos & ~can or neg & ~cannot for pos, neg in self._task.goal)
+            if len(self._hopeless) > _MOST_ENTRIES:
+                self._hopeless.clear()
+            self._hopeless[key] = known
+        return known
+
+    def within(self, state: int, actions: int) -> bool:
+        """Whether a state that is not won can be won by 1 to ``actions`` actions."""
+        return self._by_local(state, actions) or self._by_move(state, actions)
+
+    def bridges(self, state: int, distance: int) -> list[Op]:
+        """The operators that begin a shortest plan, by command.  ``distance`` must be the state's."""
+        here = self._families(distance).get(state & self._place_mask, ())
+        moves = self.relevance.moves.get(state & self._place_mask, [])
+        found = [op for op in applicable(here, state) if self._leads(op.apply(state), distance - 1)]
+        found += [op for op in moves if self._leads(op.apply(state), distance - 1)]
+        return sorted(found, key=lambda op: op.text)
+
+    def _leads(self, state: int, distance: int) -> bool:
+        return self.won(state) if distance == 0 else self.within(state, distance)
+
+    def _by_local(self, state: int, actions: int) -> bool:
+        """Won within ``actions`` actions, the first of which is no move."""
+        memo = self._local[actions]
+        key = state & self.relevance.asked(actions)
+        known = memo.get(key)
+        if known is None:
+            known = False
+            for op in applicable(self._families(actions).get(state & self._place_mask, ()), state):
+                after = op.apply(state)
+                if self.won(after) or (actions > 1 and self.within(after, actions - 1)):
+                    known = True
+                    break
+            if len(memo) > _MOST_ENTRIES:
+                memo.clear()
+            memo[key] = known
+        return known
+
+    def _by_move(self, state: int, actions: int) -> bool:
+        """Won within ``actions`` actions, the first of which is a move."""
+        rest = state & ~self._place_mask
+        memo = self._moved[actions]
+        key = rest & self.relevance.asked(actions)
+        known = memo.get(key)
+        if known is None:
+            known = self._goal_moves and any(self.won(rest | place) for place in self._targets)
+            if not known and actions > 1:
+                known = any(self._by_local(rest | place, actions - 1) for place in self._worthwhile(actions - 1))
+            if len(memo) > _MOST_ENTRIES:
+                memo.clear()
+            memo[key] = known
+        return known
+
+    def _families(self, actions: int) -> dict[int, tuple[Family, ...]]:
+        """By place, the operators that can be of use with so many actions left."""
+        actions = min(actions, self.relevance.deepest)
+        if actions not in self._at:
+            by_place: dict[int, list[Op]] = defaultdict(list)
+            for op, level in self.relevance.levels.items():
+                if level <= actions:
+                    by_place[op.pos & self._place_mask].append(op)
+            everywhere = by_place.pop(0, [])
+            self._at[actions] = {
+                place: families([*by_place.get(place, []), *everywhere], place) for place in self._task.place_bits()
+            }
+        return self._at[actions]
+
+    def _worthwhile(self, actions: int) -> list[int]:
+        """The targets of moves at which something useful can be done with so many actions left."""
+        actions = min(actions, self.relevance.deepest)
+        if actions not in self._worth:
+            here = self._families(actions)
+            self._worth[actions] = [place for place in self._targets if here[place]]
+        return self._worth[actions]

@@ -1,0 +1,1 @@
+"""Game files: reading, trust, the built-in ones."""

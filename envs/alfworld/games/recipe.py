@@ -1,0 +1,93 @@
+"""A generated game in the form in which it ships: what is ours, and nothing that the ``alfworld`` wheel carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from handoff.envs.alfworld.games.files import Game
+from handoff.envs.alfworld.generator import wheel
+from handoff.envs.alfworld.generator.placement import Placement
+from handoff.envs.alfworld.generator.problem import Goal, grammar_for, write
+from handoff.envs.alfworld.generator.scenes import scene
+from handoff.errors import DataError
+from handoff.records import from_json, to_json
+
+
+@attrs.frozen
+class Recipe:
+    """One game.
+
+    ``id``: its digest.  ``name``: ``<task>/<trial>``, folders of the release's layout.  ``type``, ``thing``,
+    ``target``, ``sentence``: the task.  ``scene``, ``start``: the room and where the agent stands in it (x and z in
+    quarter metres, rotation in quarter turns, camera angle in degrees).  ``held``, ``floor``, ``inside``: where the
+    objects lie (:class:`~handoff.envs.alfworld.generator.placement.Placement`).  ``plan``: commands that solve it.
+    """
+
+    id: str
+    name: str
+    type: str
+    thing: str
+    target: str
+    sentence: str
+    scene: int
+    start: tuple[int, ...]
+    held: Mapping[str, tuple[str, ...]]
+    floor: tuple[str, ...]
+    inside: Mapping[str, tuple[str, ...]]
+    plan: tuple[str, ...]
+
+    def game(self) -> Game:
+        """The game, domain and grammar taken from the installed wheel.
+
+        Raises :class:`~handoff.errors.DataError` if it is not the game that ``id`` says.
+        """
+        game = self.rebuild()
+        if game.id != self.id:
+            raise DataError(
+                f"game {self.name} comes out as {game.id[:12]}... instead of {self.id[:12]}...: "
+                "its recipe or the installed alfworld package was changed"
+            )
+        return game
+
+    def rebuild(self) -> Game:
+        """The game, whatever ``id`` says."""
+        if len(self.start) != 4:
+            raise DataError(f"game {self.name}: 'start' has {len(self.start)} numbers instead of 4")
+        room = scene(self.scene)
+        placement = Placement(self.held, self.floor, self.inside)
+        known = {receptacle.id for receptacle in room.receptacles}
+        unknown = sorted(set(self.held) - known)
+        if unknown:
+            raise DataError(f"game {self.name}: scene {self.scene} has no receptacle {unknown[0]!r}")
+        goal = Goal(self.type, self.thing, self.target)
+        x, z, rotation, angle = self.start
+        problem = write(self.trial, room, placement, goal, (x, z, rotation, angle))
+        return Game.of(wheel.domain(), grammar_for(self.sentence), problem, self.plan)
+
+    @property
+    def trial(self) -> str:
+        return self.name.rpartition("/")[2]
+
+    def official(self) -> dict[str, Any]:
+        """Content of the game's ``game.tw-pddl``, keys as in the release."""
+        game = self.game()
+        return {
+            "pddl_domain": game.domain,
+            "grammar": game.grammar,
+            "pddl_problem": game.problem,
+            "solvable": True,
+            "walkthrough": list(self.plan),
+        }
+
+    def to_json(self) -> Any:
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, data: Any, where: str) -> Recipe:
+        """Raises :class:`~handoff.errors.DataError`, starting with ``where``, if ``data`` is no recipe."""
+        if not isinstance(data, dict):
+            raise DataError(f"{where} is not a JSON object")
+        return from_json(cls, data, where)

@@ -1,0 +1,1 @@
+"""Generates new games in the official format."""

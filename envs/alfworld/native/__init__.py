@@ -1,0 +1,1 @@
+"""The native engine: textworld and alfworld themselves."""

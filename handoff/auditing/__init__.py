@@ -1,0 +1,1 @@
+"""Checks of a run: its records against themselves, then against the environment."""

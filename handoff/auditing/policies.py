@@ -1,0 +1,117 @@
+"""The audit of policies: what the manifest says of each follows from its spec, and what each is recorded to have
+decided is what such a policy writes.
+
+A policy without a model says its action and nothing else.  A language model's text comes to its action by the rule that
+the manifest states; this is also what holds the text of an episode's last decision, which no later input repeats.  No
+policy is run and no file that a manifest names is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from handoff.auditing.checks import Audit
+from handoff.errors import HandoffError
+from handoff.policies.language.actions import Reply, Rule
+from handoff.policies.specs import KINDS, MODELS, make
+from handoff.protocols.frontier.study import Study, _decisions
+from handoff.protocols.rollouts.study import RolloutStudy
+from handoff.records import Decision
+
+CLAIM = "every policy is what its spec says, and its decisions are what such a policy writes"
+
+
+def check_policies(audit: Audit, run: Study | RolloutStudy) -> None:
+    """Add the check ``policies`` to ``audit``.  What a rollout's texts come to is checked where it is replayed: only
+    there are the admissible actions known."""
+    check = audit.check("policies", CLAIM)
+    described: Mapping[str, Any] = run.identity["policies"]
+    for name, facts in described.items():
+        problem = _description_problem(facts)
+        check.require(problem is None, f"policy {name}: {problem}")
+    for cell, policy, decision, admissible in _decisions(run):
+        for problem in decision_problems(described.get(policy), decision, admissible):
+            check.failures.append(f"{cell}: {problem}")
+        check.count += 1
+
+
+def decision_problems(facts: Any, decision: Decision, admissible: Sequence[str] | None) -> Iterator[str]:
+    """What is wrong with a decision of a policy that is described as ``facts``; ``admissible`` are the actions of the
+    state that it was shown, if they are known."""
+    if not isinstance(facts, dict):
+        return
+    if facts.get("kind") in KINDS:
+        if decision.text != (decision.action or ""):
+            yield f"a policy without a model wrote {decision.text!r:.80} and did {decision.action!r:.80}"
+        if (decision.action is None) != (decision.status == "empty"):
+            yield f"a policy without a model has the status {decision.status!r} with the action {decision.action!r:.80}"
+        if decision.generation is not None or decision.prompt_digest is not None or decision.prompt_tokens is not None:
+            yield "a policy without a model has a prompt or generated tokens"
+        return
+    if "prompt" not in facts:
+        return
+    generation = decision.generation
+    if generation is None:
+        yield "a language model's decision has no record of its generation"
+        return
+    ids = facts.get("tokens") == "ids"
+    if ids and (decision.prompt_digest is None or decision.prompt_tokens is None):
+        yield "it has no prompt token ids, though the policy is stated to record them"
+    if not ids and decision.prompt_digest is not None:
+        yield "it has the digest of prompt token ids, though the policy is stated to have none"
+    if decision.status == "context_overflow":
+        if decision.text or decision.action is not None:
+            yield "its prompt did not fit, yet it has a text or an action"
+    elif admissible is not None:
+        yield from _text_problems(facts, decision, admissible)
+
+
+def _text_problems(facts: Mapping[str, Any], decision: Decision, admissible: Sequence[str]) -> Iterator[str]:
+    """Whether the text comes to the action, by the rule in ``facts``."""
+    generation, stated = decision.generation, facts.get("actions")
+    assert generation is not None
+    if not isinstance(stated, dict) or set(stated) != {"format", "strict"} or type(stated["strict"]) is not bool:
+        yield "the manifest states no rule from its text to its action"
+        return
+    try:
+        rule = Rule(str(stated["format"]), stated["strict"])
+    except HandoffError as error:
+        yield str(error)
+        return
+    reply = Reply(decision.text, generation.finish or "stop", generation.stop, generation.reasoning)
+    parsed = rule.parse(reply, admissible)
+    if (parsed.action, parsed.status) != (decision.action, decision.status):
+        yield (
+            f"its text comes to {parsed.action!r:.80} ({parsed.status}), but {decision.action!r:.80} "
+            f"({decision.status}) is recorded"
+        )
+    elif not set(parsed.flags) <= set(decision.flags):
+        yield f"its text has the flags {', '.join(parsed.flags)}, recorded are {', '.join(decision.flags) or 'none'}"
+
+
+def _description_problem(facts: Any) -> str | None:
+    """Why a policy's description does not follow from its spec, as far as that can be said without its files."""
+    spec = facts.get("spec") if isinstance(facts, dict) else None
+    if not isinstance(spec, str):
+        return "it is described without a spec"
+    kind = spec.partition(":")[0]
+    if kind in MODELS:
+        if facts.get("kind") != kind:
+            return f"its spec is {spec!r:.80}, but it is described as {facts.get('kind')!r:.40}"
+        missing = [key for key in ("prompt", "actions", "sampling", "tokens") if key not in facts]
+        return f"a language model is described without {', '.join(missing)}" if missing else None
+    if kind not in KINDS:
+        return f"no policy kind is named {kind!r:.40}"
+    if kind == "actions":
+        digest = facts.get("sha256")
+        expected: dict[str, Any] = {"spec": spec, "kind": kind, "sha256": digest}
+        if not (isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest)):
+            return "the digest of its file is not one"
+    else:
+        try:
+            expected = {"spec": spec, **make(spec).describe()}
+        except HandoffError as error:
+            return str(error)
+    return None if facts == expected else f"its spec {spec!r:.80} means {expected}, but it is described as {facts}"

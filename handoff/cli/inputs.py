@@ -1,0 +1,53 @@
+"""A table from whatever a path is: a run folder, or a CSV that anybody wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from handoff.errors import DataError, UsageError
+from handoff.estimation.table import Table
+from handoff.estimation.table_csv import read_csv
+from handoff.estimation.transport import Sample
+from handoff.protocols.frontier import study
+from handoff.protocols.frontier.study import DEPTH, sample_of
+
+
+def load_table(path: str | Path) -> Table:
+    """The table of a run folder, or of a CSV file (:func:`~handoff.estimation.table_csv.read_csv`).
+
+    Raises :class:`~handoff.errors.DataError` or :class:`~handoff.errors.StoreError` for what cannot be read, is no run,
+    or is not complete.
+    """
+    return load_sample(path).table
+
+
+def load_sample(path: str | Path) -> Sample:
+    """The same with what :mod:`handoff.estimation.transport` compares: of a run its tasks, checkpoints, environment, depth and
+    budget; of a CSV its task names alone."""
+    path = Path(path)
+    if path.is_dir():
+        return sample_of(study.load(path))
+    if not path.exists():
+        raise DataError(f"{path} does not exist; give a run folder or a CSV file")
+    return Sample(str(path), read_csv(path))
+
+
+def labelled(arguments: tuple[str, ...]) -> dict[str, Table]:
+    """Tables by label from ``PATH`` or ``LABEL=PATH`` (a run folder's own label is its depth, "D=2", if that is
+    enough to tell them apart, else the path).  Raises :class:`~handoff.errors.UsageError` for a label used twice."""
+    samples: list[tuple[str | None, Sample]] = []
+    for argument in arguments:
+        label, equals, path = argument.partition("=")
+        named = bool(equals) and not Path(argument).exists()
+        if named and not label:
+            raise UsageError(f"write LABEL=PATH with a label, or the path alone (got {argument!r})")
+        samples.append((label if named else None, load_sample(path if named else argument)))
+    depths = [sample.settings.get(DEPTH) for given, sample in samples if given is None]
+    by_depth = None not in depths and len(set(depths)) == len(depths)
+    tables: dict[str, Table] = {}
+    for given, sample in samples:
+        name = given or (f"D={sample.settings[DEPTH]}" if by_depth else sample.label)
+        if name in tables:
+            raise UsageError(f"two tables are called {name!r}; write LABEL=PATH to tell them apart")
+        tables[name] = sample.table
+    return tables

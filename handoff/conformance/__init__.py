@@ -1,0 +1,1 @@
+"""Does an adapter keep the contract of :class:`handoff.environment.Environment`?"""

@@ -1,0 +1,84 @@
+"""The other process of the conformance suite: play the same episodes in a new interpreter, with another hash seed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from handoff.canonical import canonical
+from handoff.conformance.subject import Subject, fail, play, reason
+from handoff.environment import Environment
+from handoff.records import Task, from_json, to_json
+
+CHILD_TIMEOUT_S = 600
+
+_CHILD = (
+    "import json, sys; request = json.load(sys.stdin); sys.path[:] = request['path']; "
+    "import handoff.conformance.child as suite; suite.child(request)"
+)
+
+
+def ask_child(subject: Subject) -> dict[str, Any]:
+    """Play the episodes in a new interpreter.  Not a fork: a fork would inherit the very state that must not matter."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answer.json"
+        request = {
+            # The empty entry means the working folder, which a child started elsewhere would read differently.
+            "path": [os.path.abspath(entry) for entry in sys.path],
+            "module": subject.cls.__module__,
+            "qualname": subject.cls.__qualname__,
+            "options": subject.options,
+            "split": subject.split,
+            "answer": str(path),
+            "episodes": [
+                {"task": to_json(e.task), "seed": e.seed, "actions": list(e.actions)} for e in subject.episodes()
+            ],
+        }
+        other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", _CHILD],
+                input=json.dumps(request).encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONHASHSEED": other},
+                timeout=CHILD_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            fail(f"a new process had not answered after {CHILD_TIMEOUT_S} s", "look for a wait that never ends")
+        try:
+            answer: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+            fail(f"a new process could not play the episodes: {lines[-1]:.300}", "make the class importable by name")
+    if "error" in answer:
+        fail(f"in a new process the adapter raised {answer['error']}", "do not rely on what this process has set up")
+    return answer
+
+
+def child(request: Mapping[str, Any]) -> None:
+    """The other process's side: play the episodes of ``request`` and write the answer where it says."""
+    answer: dict[str, Any]
+    try:
+        cls: Any = importlib.import_module(request["module"])
+        for part in request["qualname"].split("."):
+            cls = getattr(cls, part)
+        environment: Environment = cls(**request["options"])
+        answer = {
+            "tasks": [to_json(task) for task in environment.tasks(request["split"])],
+            "episodes": [
+                [to_json(record) for record in play(environment, from_json(Task, e["task"]), e["seed"], e["actions"])]
+                for e in request["episodes"]
+            ],
+        }
+        environment.close()
+    except Exception as error:
+        answer = {"error": reason(error)}
+    Path(request["answer"]).write_bytes(canonical(answer))

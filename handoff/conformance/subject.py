@@ -1,0 +1,215 @@
+"""The adapter under test, and the short episodes that the conformance checks share."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import attrs
+
+from handoff.canonical import canonical
+from handoff.environment import Environment, Planner, Stochastic
+from handoff.errors import UsageError
+from handoff.records import Record, Task, from_json, to_json
+from handoff.replay import difference
+from handoff.seeds import derive
+
+#: A plan is followed for so many actions.
+LONGEST_PLAN = 100
+
+
+@attrs.frozen
+class Settings:
+    """How much is tried.
+
+    ``split``: where the played tasks come from (``None``: the adapter's first split; the task lists of all splits are
+    checked in any case).  ``tasks``: how many are played.  ``steps``: actions of each random walk.  ``depth``: greatest
+    depth of the frontier searches.  ``replays`` and ``sequences``: how many action sequences the plain searches may
+    try in all where each costs a reset, and where each costs one restored step.
+    """
+
+    split: str | None = None
+    tasks: int = 2
+    steps: int = 6
+    depth: int = 2
+    seed: int = 0
+    replays: int = 60
+    sequences: int = 20_000
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("tasks", "steps", "depth"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+
+class Failed(Exception):
+    """A check found a fault: what was seen, and what to do about it."""
+
+    def __init__(self, detail: str, advice: str) -> None:
+        super().__init__(detail)
+        self.detail, self.advice = detail, advice
+
+
+class Skipped(Exception):
+    """A check has nothing to look at, for this reason."""
+
+
+def fail(detail: str, advice: str) -> NoReturn:
+    raise Failed(detail, advice)
+
+
+def reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+@attrs.frozen
+class Episode:
+    """A played episode: ``records`` has one entry more than ``actions`` (the one after reset comes first)."""
+
+    task: Task
+    seed: int
+    actions: tuple[str, ...]
+    records: tuple[Record, ...]
+
+
+def record_faults(record: object) -> list[str]:
+    """What keeps ``record`` from being a complete, JSON-safe Record (empty: nothing does)."""
+    if not isinstance(record, Record):
+        return [f"it is a {type(record).__name__}, not a Record"]
+    faults = []
+    for field, kind in (("observation", str), ("score", float), ("done", bool), ("won", bool), ("admissible", tuple)):
+        value = getattr(record, field)
+        if type(value) is not kind:
+            faults.append(f"{field} is a {type(value).__name__}, not a {kind.__name__}")
+    if type(record.admissible) is tuple:
+        odd = [a for a in record.admissible if type(a) is not str or not a or a != a.strip() or "\n" in a]
+        if odd:
+            faults.append(f"admissible holds {odd[0]!r:.60}, which is not one trimmed line of text")
+        elif len(set(record.admissible)) != len(record.admissible):
+            twice = next(a for a in record.admissible if record.admissible.count(a) > 1)
+            faults.append(f"admissible holds {twice!r} more than once")
+        elif not record.admissible and not record.done:
+            faults.append("admissible is empty though the episode is not done")
+    if not faults:
+        try:
+            plain = canonical(to_json(record))
+            if canonical(to_json(from_json(Record, json.loads(plain)))) != plain:
+                faults.append("it does not survive a JSON round trip")
+        except (ValueError, TypeError) as error:
+            faults.append(f"it has no canonical JSON ({reason(error)})")
+    return faults
+
+
+def differs(expected: Record, actual: Record) -> str | None:
+    found = difference(expected, actual)
+    return None if found is None else f"{found[0]} {found[1]!r:.120} against {found[2]!r:.120}"
+
+
+def play(environment: Environment, task: Task, seed: int, actions: Sequence[str]) -> tuple[Record, ...]:
+    return (environment.reset(task, seed), *(environment.step(action) for action in actions))
+
+
+def compare(episode: Episode, records: Sequence[Record], where: str, advice: str) -> None:
+    for position, (expected, actual) in enumerate(zip(episode.records, records, strict=True)):
+        found = differs(expected, actual)
+        if found:
+            after = "reset" if position == 0 else f"action {position} ({episode.actions[position - 1]!r:.60})"
+            fail(f"task {episode.task.name}, after {after}, {where}: {found}", advice)
+
+
+class Subject:
+    """The adapter under test, with the episodes that the checks share.
+
+    ``cls`` is the adapter class and ``options`` its constructor's keyword options.  Instances are made as needed and
+    closed by :meth:`close`.
+    """
+
+    def __init__(
+        self,
+        cls: type[Environment],
+        options: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
+        name: str | None = None,
+    ) -> None:
+        settings = settings or Settings()
+        splits = getattr(cls, "splits", ())
+        if settings.split is not None and settings.split not in splits:
+            raise UsageError(f"{cls.__name__} has no split {settings.split!r}; it has {', '.join(map(str, splits))}")
+        self.cls = cls
+        self.options = dict(options or {})
+        self.settings = settings
+        self.name = name or str(getattr(cls, "name", cls.__name__))
+        self._instances: list[Environment] = []
+        self._episodes: list[Episode] | None = None
+        self._shared: Environment | None = None
+
+    def make(self) -> Environment:
+        environment = self.cls(**self.options)
+        self._instances.append(environment)
+        return environment
+
+    @property
+    def shared(self) -> Environment:
+        """The instance that is reused wherever a check does not need a fresh one."""
+        if self._shared is None:
+            self._shared = self.make()
+        return self._shared
+
+    @property
+    def split(self) -> str:
+        return self.settings.split or self.cls.splits[0]
+
+    def tasks(self) -> list[Task]:
+        """The tasks that are played: spread evenly over the split, so that they differ in type where types differ."""
+        everything = list(self.shared.tasks(self.split))
+        if not everything:
+            raise Skipped(f"split {self.split!r} has no tasks")
+        wanted = min(self.settings.tasks, len(everything))
+        return [everything[i * len(everything) // wanted] for i in range(wanted)]
+
+    def seed_of(self, task: Task) -> int:
+        return derive(self.settings.seed, task.id, "check")
+
+    def episodes(self) -> list[Episode]:
+        """A random walk over admissible actions for every task, then, where there is a plan, the plan's episode."""
+        if self._episodes is None:
+            walks = [self._walk(task) for task in self.tasks()]
+            plans = [self._planned(task) for task in self.tasks()] if isinstance(self.shared, Planner) else []
+            self._episodes = walks + [episode for episode in plans if episode.actions]
+        return self._episodes
+
+    def walks(self) -> list[Episode]:
+        return self.episodes()[: len(self.tasks())]
+
+    def _walk(self, task: Task) -> Episode:
+        seed = self.seed_of(task)
+        records, actions = [self.shared.reset(task, seed)], list[str]()
+        while len(actions) < self.settings.steps and not record_faults(records[-1]) and not over(records[-1]):
+            choices = records[-1].admissible
+            actions.append(choices[derive(seed, "walk", len(actions)) % len(choices)])
+            records.append(self.shared.step(actions[-1]))
+        return Episode(task, seed, tuple(actions), tuple(records))
+
+    def _planned(self, task: Task) -> Episode:
+        """The plan as it was made at reset; where steps are drawn, made anew after every step."""
+        environment, seed = self.shared, self.seed_of(task)
+        assert isinstance(environment, Planner)
+        records, actions = [environment.reset(task, seed)], list[str]()
+        plan = environment.plan()
+        while plan and len(actions) < LONGEST_PLAN and not record_faults(records[-1]) and not over(records[-1]):
+            actions.append(plan[0])
+            records.append(environment.step(plan[0]))
+            plan = environment.plan() if isinstance(environment, Stochastic) else plan[1:]
+        return Episode(task, seed, tuple(actions), tuple(records))
+
+    def close(self) -> None:
+        while self._instances:
+            with contextlib.suppress(Exception):
+                self._instances.pop().close()
+
+
+def over(record: Record) -> bool:
+    return record.done or record.won

@@ -1,0 +1,105 @@
+"""Batches of requests by policy, and bounded concurrency over episodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from handoff.episodes.pool import T
+from handoff.policies.policy import Policy, Request, Served
+from handoff.records import Decision
+
+
+class Batcher:
+    """Makes one batch of the requests that wait for a policy; one that is served elsewhere is asked at once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._waiting: list[tuple[Request, asyncio.Future[Decision]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def decide(self, request: Request) -> Decision:
+        if isinstance(self.policy, Served):
+            return await self.policy.decide_one(request)
+        future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, future))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(0)  # whoever is ready in this turn of the loop joins the batch
+                batch, self._waiting = self._waiting, []
+                try:
+                    requests = [request for request, _ in batch]
+                    if self.policy.blocking:
+                        decisions = await asyncio.to_thread(self.policy.decide, requests)
+                    else:
+                        decisions = self.policy.decide(requests)
+                    for (_, future), decision in zip(batch, decisions, strict=True):
+                        if not future.done():
+                            future.set_result(decision)
+                except BaseException as error:
+                    for _, future in batch:
+                        if not future.done():
+                            future.set_exception(error)
+                    if not isinstance(error, Exception):
+                        raise
+        finally:
+            self._running = None
+
+
+async def by_policy(
+    jobs: Sequence[tuple[str, Callable[[], Awaitable[None]]]], policies: Mapping[str, Policy], concurrency: int
+) -> None:
+    """Run ``jobs``, each named by the policy that it asks, as :func:`gather` does.
+
+    Policies that can be asked side by side are; each exclusive one has a phase of its own, in which its model is in
+    memory and no other is.
+    """
+    names = list(dict.fromkeys(name for name, _ in jobs))
+    exclusive = [name for name in names if policies[name].exclusive]
+    for phase in ([name for name in names if name not in exclusive], *([name] for name in exclusive)):
+        chosen = [policies[name] for name in phase]
+        try:
+            for policy in chosen:
+                await asyncio.to_thread(policy.activate)
+            await gather([job for name, job in jobs if name in phase], concurrency)
+        finally:
+            for policy in chosen:
+                policy.release()
+
+
+async def gather(jobs: Iterable[Callable[[], Awaitable[T]]], concurrency: int) -> None:
+    """Run ``jobs``, at most ``concurrency`` at a time, starting them in order.
+
+    The first error cancels what is in flight and is raised when all of it has stopped.
+    """
+    queue = iter(jobs)
+    failure: list[BaseException] = []
+
+    async def lane() -> None:
+        for job in queue:
+            if failure:
+                return
+            try:
+                await job()
+            except BaseException as error:
+                failure.append(error)
+                for task in lanes:
+                    if task is not asyncio.current_task():
+                        task.cancel()
+                return
+
+    lanes = [asyncio.create_task(lane()) for _ in range(concurrency)]
+    try:
+        await asyncio.wait(lanes)
+    except asyncio.CancelledError:
+        for task in lanes:
+            task.cancel()
+        await asyncio.wait(lanes)
+        raise
+    if failure:
+        raise failure[0]

@@ -1,0 +1,113 @@
+"""The environments of one process, one per open episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from handoff import frontier, registry
+from handoff.environment import Environment, Planner
+from handoff.records import Certificate, Record, Task
+from handoff.replay import replay, require_equal
+
+
+class WorkerLost(Exception):
+    """The worker that held an episode's environment is gone, and the environment with it.  One sentence, no period."""
+
+
+@attrs.frozen
+class View:
+    """What an environment showed, with what was asked of it beside the record."""
+
+    record: Record
+    certificate: Certificate | None = None
+    plan: tuple[str, ...] | None = None
+    distance: int | None = None
+
+
+@attrs.frozen
+class Ask:
+    """What to ask of the environment beside the record: frontier membership at ``depth``, a plan, the distance to
+    success up to ``distances``."""
+
+    depth: int | None = None
+    plan: bool = False
+    distances: int | None = None
+
+
+class Host:
+    """Holds the environments of one process: one per open episode, reused when the episode is over."""
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self._name, self._options = name, dict(options)
+        self._free: list[Environment] = []
+        self._episodes: dict[int, tuple[Environment, Task, int, list[str]]] = {}
+
+    def reset(self, episode: int, task: Task, seed: int, ask: Ask) -> View:
+        environment = self._take(episode)
+        self._episodes[episode] = (environment, task, seed, [])
+        return self._view(episode, environment.reset(task, seed), ask)
+
+    def step(self, episode: int, action: str, ask: Ask) -> View:
+        environment, _, _, taken = self._held(episode)
+        record = environment.step(action)
+        taken.append(action)
+        return self._view(episode, record, ask)
+
+    def replay(
+        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
+    ) -> View:
+        environment = self._take(episode)
+        self._episodes[episode] = (environment, task, seed, [action for action in actions if action])
+        return self._view(episode, replay(environment, task, seed, actions, recorded)[-1], ask)
+
+    def certify_along(
+        self, episode: int, task: Task, seed: int, actions: Sequence[str], recorded: Sequence[Record], ask: Ask
+    ) -> list[View]:
+        views = [self.replay(episode, task, seed, (), recorded[:1], ask)]
+        views += self._along(episode, actions, recorded, 0, ask, views[0])
+        return views
+
+    def follow(
+        self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask
+    ) -> list[View]:
+        return self._along(episode, actions, recorded, taken, ask, View(recorded[0]))
+
+    def _along(
+        self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask, view: View
+    ) -> list[View]:
+        task = self._held(episode)[1]
+        views = []
+        for step, action in enumerate(actions, start=1):
+            if action:
+                view = self.step(episode, action, ask)
+            require_equal(recorded[step], view.record, task, taken + step)
+            views.append(view)
+        return views
+
+    def close(self, episode: int) -> None:
+        held = self._episodes.pop(episode, None)
+        if held is not None:
+            self._free.append(held[0])
+
+    def _held(self, episode: int) -> tuple[Environment, Task, int, list[str]]:
+        if episode not in self._episodes:
+            raise WorkerLost("an environment worker was started anew in the middle of an episode")
+        return self._episodes[episode]
+
+    def _take(self, episode: int) -> Environment:
+        self.close(episode)
+        return self._free.pop() if self._free else registry.create(self._name, self._options)
+
+    def _view(self, episode: int, record: Record, ask: Ask) -> View:
+        environment, task, seed, taken = self._episodes[episode]
+        certificate = plan = distance = None
+        if ask.depth is not None:
+            certificate = frontier.certify(environment, task, seed, taken, record, ask.depth)
+        if ask.plan and not (record.won or record.done):
+            plan = environment.plan() if isinstance(environment, Planner) else ()
+        if ask.distances is not None:
+            distance = frontier.distance(environment, task, seed, taken, record, ask.distances)
+        return View(record, certificate, plan, distance)

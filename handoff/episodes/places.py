@@ -1,0 +1,56 @@
+"""Where environments live: in this process, in worker processes of this machine, or elsewhere.
+
+Everything that a :class:`~handoff.episodes.pool.Pool` needs of a place is :class:`Workers`; what a place needs of the toolkit
+is :class:`Host`.  A new kind of place is a subclass of the one that calls the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from handoff.episodes.host import Host
+
+
+class Workers(ABC):
+    """``count`` workers with a :class:`Host` each.
+
+    An episode whose worker is lost goes on with another one, ``moves`` times at most.
+    """
+
+    moves: ClassVar[int] = 0
+    count: int
+
+    async def choose(self, load: Sequence[int]) -> int:
+        """The worker that the next episode goes to; ``load`` are the episodes that each holds.
+
+        Raises :class:`~handoff.errors.Interrupted` if none can be had.
+        """
+        return min(range(self.count), key=load.__getitem__)
+
+    @abstractmethod
+    async def call(self, worker: int, method: str, *arguments: Any) -> Any:
+        """What ``method`` of the worker's host returns or raises.  Raises :class:`WorkerLost` if the worker is gone,
+        whether or not it has done its work."""
+
+    def remarks(self) -> list[str]:
+        """What a user should know about how the work went."""
+        return []
+
+    def close(self) -> None:  # noqa: B027 - optional
+        """Stop the workers.  May be called twice."""
+
+
+class Here(Workers):
+    """This process."""
+
+    count = 1
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self._host = Host(name, options)
+
+    async def call(self, worker: int, method: str, *arguments: Any) -> Any:
+        await asyncio.sleep(0)  # let other episodes take their turn
+        return getattr(self._host, method)(*arguments)

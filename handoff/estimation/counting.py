@@ -1,0 +1,242 @@
+"""Per-task counts, and their weighted sums under many weightings of the tasks at once.
+
+Every estimand is a formula in ratios of such sums.  A bootstrap draw is a weighting of the tasks (how often each was
+drawn), so one matrix product a task type, draws x tasks by tasks x counts, answers every estimand for every draw.
+Counts and weights are whole numbers, hence the sums are exact whatever the order of addition.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from handoff.errors import UsageError
+from handoff.estimation.arrays import BoolArray, IntArray
+from handoff.estimation.table import Table
+
+FloatArray = NDArray[np.float64]
+
+
+@attrs.frozen(cache_hash=True)
+class Count:
+    """Something counted per task over its seed slots: a kind, and the checkpoints or steps that it is about."""
+
+    kind: str
+    of: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(map(str, self.of))})" if self.of else self.kind
+
+    def per_task(self, table: Table) -> IntArray:
+        """Shape (T,).  Raises :class:`~handoff.errors.UsageError` if the table lacks what is counted."""
+        counts_T: IntArray = _COUNTERS[self.kind](table, *self.of)
+        return counts_T
+
+
+#: One count, or several that are added up.
+Counts = Count | tuple[Count, ...]
+#: Episodes of a task: its seed slots.
+EPISODES = Count("episodes")
+
+
+@functools.lru_cache(maxsize=1024)
+def arrived(reacher: str) -> Count:
+    """Seed slots on which A_w = 1."""
+    return Count("arrived", (reacher,))
+
+
+@functools.lru_cache(maxsize=1024)
+def arrived_within(reacher: str, steps: int) -> Count:
+    """Seed slots on which tau_D <= ``steps``."""
+    return Count("arrived_within", (reacher, steps))
+
+
+@functools.lru_cache(maxsize=1024)
+def actions(reacher: str) -> Count:
+    """Reacher actions until arrival or stopping, added up."""
+    return Count("actions", (reacher,))
+
+
+@functools.lru_cache(maxsize=1024)
+def won(reacher: str, solver: str) -> Count:
+    """Seed slots on which Y_{w,r} = 1."""
+    return Count("won", (reacher, solver))
+
+
+@functools.lru_cache(maxsize=1024)
+def won_only(reacher: str, winner: str, loser: str) -> Count:
+    """Seed slots whose reached state ``winner`` completes and ``loser`` does not."""
+    return Count("won_only", (reacher, winner, loser))
+
+
+@functools.lru_cache(maxsize=1024)
+def bridged(reacher: str, solver: str) -> Count:
+    """Seed slots on which the solver's first action stays on a shortest path."""
+    return Count("bridged", (reacher, solver))
+
+
+@functools.lru_cache(maxsize=1024)
+def finished(reacher: str, solver: str) -> Count:
+    """Seed slots won after a first action that stays on a shortest path."""
+    return Count("finished", (reacher, solver))
+
+
+def empty_allowed() -> np.errstate:
+    """Within it numpy does not warn of empty denominators."""
+    return np.errstate(invalid="ignore", divide="ignore")
+
+
+class Sums:
+    """Weighted sums over tasks, under B weightings.  ``sums_KB`` holds the counts of ``index`` row by row."""
+
+    def __init__(self, index: Mapping[Count, int], sums_KB: FloatArray) -> None:
+        self._index = index
+        self._sums_KB = sums_KB
+        self._totals: dict[tuple[Count, ...], FloatArray] = {}
+        self._ratios: dict[tuple[Counts, Counts], FloatArray] = {}
+
+    def total(self, counts: Counts) -> FloatArray:
+        """The counts added up, shape (B,)."""
+        if isinstance(counts, Count):
+            sums_B: FloatArray = self._sums_KB[self._index[counts]]
+            return sums_B
+        known = self._totals.get(counts)
+        if known is None:
+            known = self.total(counts[0])
+            for count in counts[1:]:
+                known = known + self.total(count)
+            self._totals[counts] = known
+        return known
+
+    def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
+        """``numerator / denominator``, shape (B,); NaN where the denominator is empty.  Tuples are added up first.
+
+        Where that may be, the caller has :func:`empty_allowed` around it, once for all ratios.
+        """
+        known = self._ratios.get((numerator, denominator))
+        if known is None:
+            known = self._ratios[numerator, denominator] = self.total(numerator) / self.total(denominator)
+        return known
+
+
+@attrs.frozen(cache_hash=True)
+class Ratio:
+    """One ratio that an estimand is made of, as counted in the data.
+
+    ``tasks`` is the number of tasks that the denominator counts anything of.
+    """
+
+    label: str
+    numerator: int
+    denominator: int
+    tasks: int
+
+
+class Observed(Sums):
+    """The sums of the data as they are (B = 1), which also notes what a formula asks for.
+
+    ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order;
+    ``asked`` (which several may share) gets all counts ever asked for, of all tasks.
+    """
+
+    def __init__(self, table: Table, type: str | None, asked: dict[Count, IntArray]) -> None:
+        super().__init__({}, np.empty((0, 1)))
+        self._table = table
+        self._mask_T = np.array([type is None or stratum == type for stratum in table.strata])
+        self._noted: dict[tuple[Counts, Counts], Ratio] = {}
+        self.asked = asked
+        self.ratios: dict[Ratio, None] = {}
+
+    def forget(self) -> None:
+        self.ratios = {}
+
+    def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
+        found = self._noted.get((numerator, denominator))
+        if found is None:
+            above_T, below_T = self._per_task(_tuple(numerator)), self._per_task(_tuple(denominator))
+            label = f"{_label(numerator)} / {_label(denominator)}"
+            found = Ratio(label, int(above_T.sum()), int(below_T.sum()), int(np.count_nonzero(below_T)))
+            self._noted[numerator, denominator] = found
+        self.ratios[found] = None
+        return np.array([found.numerator / found.denominator if found.denominator else np.nan])
+
+    def _per_task(self, counts: tuple[Count, ...]) -> IntArray:
+        for count in counts:
+            if count not in self.asked:
+                self.asked[count] = count.per_task(self._table)
+        total_T: IntArray = sum((self.asked[count] for count in counts[1:]), self.asked[counts[0]])
+        masked: IntArray = total_T[self._mask_T]
+        return masked
+
+
+def _tuple(counts: Counts) -> tuple[Count, ...]:
+    return (counts,) if isinstance(counts, Count) else counts
+
+
+def _label(counts: Counts) -> str:
+    parts = [str(count) for count in _tuple(counts)]
+    return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+
+
+def _per_task(array_TS: BoolArray | IntArray) -> IntArray:
+    total_T: IntArray = array_TS.sum(axis=1, dtype=np.int64)
+    return total_T
+
+
+def _arrived(table: Table, reacher: str) -> IntArray:
+    return _per_task(table.arrived_WTS[table.reacher(reacher)])
+
+
+def _arrived_within(table: Table, reacher: str, steps: int) -> IntArray:
+    if table.arrival_WTS is None:
+        raise UsageError("the table does not say after how many actions a reacher arrived (column `arrival`)")
+    if table.budget is not None and steps > table.budget:
+        raise UsageError(
+            f"arrival within {steps} actions was not observed: the reachers had a budget of {table.budget}"
+        )
+    arrival_TS = table.arrival_WTS[table.reacher(reacher)]
+    return _per_task((arrival_TS >= 0) & (arrival_TS <= steps))
+
+
+def _actions(table: Table, reacher: str) -> IntArray:
+    if table.actions_WTS is None:
+        raise UsageError("the table does not say how many actions a reacher took (column `actions`)")
+    return _per_task(table.actions_WTS[table.reacher(reacher)])
+
+
+def _won(table: Table, reacher: str, solver: str) -> IntArray:
+    return _per_task(table.won_WRTS[table.reacher(reacher), table.solver(solver)])
+
+
+def _won_only(table: Table, reacher: str, winner: str, loser: str) -> IntArray:
+    won_RTS = table.won_WRTS[table.reacher(reacher)]
+    return _per_task(won_RTS[table.solver(winner)] & ~won_RTS[table.solver(loser)])
+
+
+def _bridged(table: Table, reacher: str, solver: str) -> IntArray:
+    if table.bridge_WRTS is None:
+        raise UsageError("the table does not say which first actions were bridges (column `bridge`)")
+    return _per_task(table.bridge_WRTS[table.reacher(reacher), table.solver(solver)])
+
+
+def _finished(table: Table, reacher: str, solver: str) -> IntArray:
+    _bridged(table, reacher, solver)  # raises where the table has no bridges
+    assert table.bridge_WRTS is not None
+    both_WRTS = table.bridge_WRTS & table.won_WRTS
+    return _per_task(both_WRTS[table.reacher(reacher), table.solver(solver)])
+
+
+_COUNTERS: dict[str, Callable[..., IntArray]] = {
+    "episodes": lambda table: np.full(len(table.tasks), len(table.slots), np.int64),
+    "arrived": _arrived,
+    "arrived_within": _arrived_within,
+    "actions": _actions,
+    "won": _won,
+    "won_only": _won_only,
+    "bridged": _bridged,
+    "finished": _finished,
+}

@@ -1,0 +1,102 @@
+"""Several tables side by side: depths D of the frontier, runs of another day, checkpoints of another size.
+
+Tables of the same tasks and as many seed slots get the same bootstrap draws, so that their differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, check_options, draw, estimate, judge, plan_of
+from handoff.estimation.counting import FloatArray
+from handoff.estimation.estimands import Estimand, standard
+from handoff.estimation.evaluation import Difference, Evaluation
+from handoff.estimation.table import Table
+
+
+@attrs.frozen
+class SideBySide:
+    """``estimates`` by label; ``differences`` of every later table from the first, by label; ``unpaired`` says why a
+    table has no differences."""
+
+    estimates: Mapping[str, Estimates]
+    differences: Mapping[str, Estimates]
+    unpaired: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tables": {label: made.to_json() for label, made in self.estimates.items()},
+            "differences": {label: made.to_json() for label, made in self.differences.items()},
+            "unpaired": dict(self.unpaired),
+        }
+
+
+def side_by_side(
+    tables: Mapping[str, Table],
+    order: Sequence[str] | None = None,
+    *,
+    budgets: Sequence[int] | None = None,
+    by_type: bool = False,
+    draws: int = DRAWS,
+    seed: int = 0,
+    interval: str = DEFAULT,
+    level: float = 0.95,
+) -> SideBySide:
+    """All estimands of every table, and paired differences of those that a table shares with the first.
+
+    ``tables`` by label, such as "D=2" and "D=4".  Options as for :func:`~handoff.estimation.estimands.standard` and
+    :func:`~handoff.estimation.bootstrap.estimate`, which see for what they raise.
+    """
+    method = check_options(interval, draws, level)
+    asked = {label: standard(table, order, budgets=budgets, by_type=by_type) for label, table in tables.items()}
+    made = {
+        label: estimate(table, asked[label], draws=draws, seed=seed, interval=method, level=level)
+        for label, table in tables.items()
+    }
+    (first, reference), *others = tables.items()
+    differences: dict[str, Estimates] = {}
+    unpaired: dict[str, str] = {}
+    for label, table in others:
+        reason = _unlike(reference, table)
+        if reason is not None:
+            unpaired[label] = reason
+            continue
+        common = [one for one in asked[label] if one in set(asked[first])]
+        difference = Difference(Evaluation(reference, common), Evaluation(table, common))
+        plan = plan_of(table, method)
+        values_EB = draw(difference, plan, draws, seed)
+        found = judge(difference, values_EB, plan, method, level)
+        differences[label] = Estimates(tuple(found), method, draws, seed, level)
+    return SideBySide(made, differences, unpaired)
+
+
+def _unlike(first: Table, second: Table) -> str | None:
+    if (first.tasks, first.strata) != (second.tasks, second.strata):
+        return "it has other tasks, so no draw can take the same ones"
+    if len(first.slots) != len(second.slots):
+        return f"it has {len(second.slots)} seed slots and the first table has {len(first.slots)}"
+    return None
+
+
+class Independent:
+    """``second`` minus ``first``, estimand by estimand, of tables without a task in common (see
+    :class:`~handoff.estimation.evaluation.Evaluated`; the tasks of ``second`` follow those of ``first``)."""
+
+    def __init__(self, first: Evaluation, second: Evaluation) -> None:
+        self._parts = (first, second)
+        self._cut = len(first.strata)
+        self.strata = first.strata + second.strata
+        self.estimands = tuple(Estimand("difference", (("of", str(one)),), one.type) for one in first.estimands)
+        self.points_E: FloatArray = second.points_E - first.points_E
+        self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
+        self.limits_E: FloatArray = first.limits_E + second.limits_E
+
+    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
+        """Shape (E, B)."""
+        first, second = self._parts
+        cut = self._cut
+        before_EB = first.values(weights_BT[:, :cut], scale_T[:cut])
+        return second.values(weights_BT[:, cut:], scale_T[cut:]) - before_EB

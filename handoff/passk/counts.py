@@ -1,0 +1,80 @@
+"""Success counts per task, the only thing that the pass@k family and the sharpening tax need to know.
+
+A file holds one row a task, ``task,n,c``: ``c`` successes out of ``n`` independent rollouts.  As CSV the columns stand
+in any order beside others; as JSONL each line is an object with these keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from handoff.errors import DataError, UsageError
+from handoff.passk.curves import IntArray
+from handoff.text import require_printable
+
+
+@attrs.frozen(eq=False)
+class Counts:
+    """``c_T[i]`` successes out of ``n_T[i]`` rollouts of task ``tasks[i]``, of one policy called ``name``.
+
+    ``remark`` says what the rollouts are, where that is not plain; ``names`` how people call the tasks, where that is
+    not what identifies them.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    n_T: IntArray
+    c_T: IntArray
+    remark: str = ""
+    names: Mapping[str, str] = attrs.Factory(dict)
+
+    def __attrs_post_init__(self) -> None:
+        if not len(self.tasks) == len(self.n_T) == len(self.c_T):
+            raise UsageError(f"{self.name}: give n and c for every task, and no more")
+        require_printable("task", self.tasks)
+        require_printable("policy", [self.name])
+        if not self.tasks:
+            raise DataError(f"{self.name} has no tasks")
+        if len(set(self.tasks)) != len(self.tasks):
+            twice = next(task for task in self.tasks if self.tasks.count(task) > 1)
+            raise DataError(f"{self.name}: task {twice!r} stands twice; give one row a task, with all its rollouts")
+        for task, n, c in zip(self.tasks, self.n_T, self.c_T, strict=True):
+            if n < 1 or not 0 <= c <= n:
+                raise DataError(f"{self.name}: task {task!r} has {c} successes in {n} rollouts; 0 <= c <= n, 1 <= n")
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[tuple[str, int, int]]) -> Counts:
+        """From rows (task, n, c)."""
+        tasks, n, c = zip(*rows, strict=True) if rows else ((), (), ())
+        return cls(name, tuple(tasks), np.array(n, dtype=np.int64), np.array(c, dtype=np.int64))
+
+    @property
+    def rollouts(self) -> int:
+        """The fewest rollouts that a task has: the greatest budget that can be spoken of."""
+        return int(self.n_T.min())
+
+    def in_order_of(self, tasks: Sequence[str]) -> Counts:
+        """The same counts with the tasks in another order."""
+        place = {task: i for i, task in enumerate(self.tasks)}
+        order = [place[task] for task in tasks]
+        return attrs.evolve(self, tasks=tuple(tasks), n_T=self.n_T[order], c_T=self.c_T[order])
+
+
+def matched(base: Counts, post: Counts) -> tuple[Counts, Counts]:
+    """Both policies' counts with the tasks in the base's order.
+
+    Raises :class:`~handoff.errors.DataError`, naming some, unless both have the same tasks: a comparison over what two
+    policies happen to share would drop tasks without saying so.
+    """
+    for one, other in ((base, post), (post, base)):
+        missing = [task for task in one.tasks if task not in set(other.tasks)]
+        if missing:
+            shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+            raise DataError(
+                f"{other.name} lacks {len(missing)} of the {len(one.tasks)} tasks of {one.name} ({shown}); "
+                "compare two policies on the same tasks"
+            )
+    return base, post.in_order_of(base.tasks)

@@ -1,0 +1,1 @@
+"""How many tasks and seeds a study needs."""

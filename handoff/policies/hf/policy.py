@@ -1,0 +1,316 @@
+"""``hf:CHECKPOINT``: transformers in this process.
+
+Tokens do not depend on the batch: every row has its own sampler (:mod:`handoff.policies.hf.sampler`), and the shape of
+the pass that it takes part in follows from the row alone.  Rows of about one length share a pass, and every pass has
+the same number of rows, filled up with copies where fewer requests wait.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from handoff.errors import DataError, UsageError
+from handoff.policies.hf.sampler import RowSampler, gumbel, sample
+from handoff.policies.hf.scoring import STEP, Tree, plain_scores, shape, takes_trees, tree_scores
+from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
+from handoff.policies.language.model import Input, Output, Speaker
+from handoff.policies.language.options import ModelOptions, is_greedy
+from handoff.policies.language.tokens import TokenIds
+from handoff.policies.policy import Policy, Request
+from handoff.records import Decision
+
+
+@attrs.define
+class _Row:
+    """One request on its way through generation."""
+
+    ids: tuple[int, ...]
+    sampler: RowSampler
+    limit: int
+    generated: list[int] = attrs.Factory(list)
+    finish: str | None = None
+    stop: str | None = None
+    text: str = ""
+
+
+class Transformers(Policy):
+    """A checkpoint under transformers."""
+
+    blocking: ClassVar[bool] = True
+    exclusive: ClassVar[bool] = True
+
+    def __init__(self, argument: str, options: ModelOptions) -> None:
+        """Finds the checkpoint and its tokenizer; the weights are loaded by :meth:`activate`.
+
+        Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used.
+        """
+        try:
+            import torch
+            import transformers
+        except ImportError:
+            raise UsageError("hf: policies need torch and transformers: pip install 'checkpoint-handoff[hf]'") from None
+        if options.engine:
+            raise UsageError("engine arguments are for vllm: policies; hf: takes none")
+        self.options = options
+        self.temperature = options.temperature
+        # Rows share a pass only where they are as long: the more are waiting, the fuller the passes.
+        self.capacity = max(64, 4 * options.rows)
+        self.speaker = Speaker(options)
+        self.checkpoint = find(argument)
+        self.encoder = Encoder(self.checkpoint)
+        config = self.checkpoint.read("config.json")
+        self.device = _device(options.device)
+        self.dtype = _dtype(options.dtype, config)
+        self.context = self.checkpoint.context(options.context)
+        self._ends = _ends(self.checkpoint, config, self.encoder)
+        self._model: Any = None
+        self._takes_trees = False
+        self._trees: dict[tuple[str, ...], Tree] = {}
+        self._cache_name = "past_key_values"
+        self._versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+
+    def describe(self) -> Mapping[str, Any]:
+        place = self.checkpoint.name + (f"@{self.checkpoint.revision}" if self.checkpoint.revision else "")
+        return {
+            "spec": f"hf:{place}",
+            "kind": "hf",
+            **self.checkpoint.describe(),
+            "engine": {
+                "name": "transformers",
+                **self._versions,
+                "dtype": self.dtype,
+                "device": _device_name(self.device),
+                "rows": self.options.rows,
+                "attention": "eager",
+                "context": self.context,
+            },
+            "tokens": "ids",
+            "guarantee": "one generator per row and a constant number of rows: tokens independent of the batch",
+            **self.speaker.describe(),
+        }
+
+    def activate(self) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        if self._model is None:
+            try:
+                self._model = AutoModelForCausalLM.from_pretrained(
+                    str(self.checkpoint.path),
+                    dtype=getattr(torch, self.dtype),
+                    attn_implementation="eager",
+                    use_safetensors=True,
+                    trust_remote_code=False,
+                ).eval()
+            except Exception as error:  # a checkpoint can be broken in many ways
+                reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+                raise DataError(f"checkpoint {self.checkpoint.name} cannot be loaded: {reason}") from error
+            # The argument is about to be renamed (transformers 5.24 warns, 5.40 drops the old name).
+            known = inspect.signature(type(self._model).forward).parameters
+            self._cache_name = "cache" if "cache" in known else "past_key_values"
+            self._model.to(self.device)
+            self._takes_trees = takes_trees(self._model)
+        self._model.to(self.device)
+
+    def release(self) -> None:
+        # In main memory it waits for its next phase without being read from disk again.
+        if self._model is not None and self.device != "cpu":
+            import torch
+
+            self._model.to("cpu")
+            torch.cuda.empty_cache()
+
+    def close(self) -> None:
+        self._model = None
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        self.activate()
+        decisions: list[Decision | None] = [None] * len(requests)
+        waiting: list[tuple[int, Input, tuple[int, ...], int]] = []
+        for place, request in enumerate(requests):
+            prompt = self.speaker.render(request)
+            ids = self.encoder.ids(prompt)
+            given = Input(prompt, TokenIds.of(ids))
+            room = self.options.room(len(ids), self.context)
+            if room is None:
+                decisions[place] = self.speaker.overflow(request, given)
+            else:
+                waiting.append((place, given, ids, room))
+        if self.options.constrain:
+            outputs = self.choose([(ids, requests[place]) for place, _, ids, _ in waiting])
+            for (place, given, _, room), output in zip(waiting, outputs, strict=True):
+                decisions[place] = self.speaker.decide(requests[place], given, output, room)
+        else:
+            rows = [
+                _Row(ids, RowSampler(requests[place].seed, self.options, requests[place].temperature), room)
+                for place, _, ids, room in waiting
+            ]
+            for (place, given, _, room), output in zip(waiting, self.generate(rows), strict=True):
+                decisions[place] = self.speaker.decide(requests[place], given, output, room)
+        return [decision for decision in decisions if decision is not None]
+
+    def generate(self, rows: Sequence[_Row]) -> list[Output]:
+        """Generate all ``rows``, ``options.rows`` at a time, those together that are as long."""
+        alike = _groups(range(len(rows)), lambda place: _width(rows[place]))
+        for batch in _batches(alike, self.options.rows):
+            self._generate([rows[place] for place in batch])
+        return [Output(row.text, row.finish or "length", row.stop, TokenIds.of(row.generated)) for row in rows]
+
+    def _generate(self, rows: list[_Row]) -> None:
+        import torch
+        from transformers import DynamicCache
+
+        size = self.options.rows
+        ids = [row.ids for row in rows] + [rows[0].ids] * (size - len(rows))
+        width = _width(rows[0])
+        tokens = torch.zeros((size, width), dtype=torch.int64)
+        mask = torch.zeros((size, width), dtype=torch.int64)
+        for place, row in enumerate(ids):
+            tokens[place, width - len(row) :] = torch.tensor(row)
+            mask[place, width - len(row) :] = 1
+        tokens, mask = tokens.to(self.device), mask.to(self.device)
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        cache = DynamicCache()
+        with torch.inference_mode():
+            while True:
+                logits = self._model(
+                    input_ids=tokens,
+                    attention_mask=mask,
+                    position_ids=positions,
+                    use_cache=True,
+                    logits_to_keep=1,
+                    **{self._cache_name: cache},
+                ).logits[:, -1]
+                live = [place for place, row in enumerate(rows) if row.finish is None]
+                found = sample(logits[live], [rows[place].sampler for place in live], self.options)
+                tokens = torch.zeros((size, 1), dtype=torch.int64)
+                for place, token in zip(live, found, strict=True):
+                    tokens[place, 0] = token
+                    self._append(rows[place], token)
+                if all(row.finish is not None for row in rows):
+                    return
+                tokens = tokens.to(self.device)
+                mask = torch.cat([mask, torch.ones((size, 1), dtype=torch.int64, device=mask.device)], dim=1)
+                positions = positions[:, -1:] + 1
+
+    def _append(self, row: _Row, token: int) -> None:
+        row.generated.append(token)
+        ended = token in self._ends
+        if ended:
+            row.finish = "stop"
+        elif len(row.generated) >= row.limit:
+            row.finish = "length"
+        if row.finish is None and not self.options.stop:
+            return
+        shown = row.generated[:-1] if ended else row.generated
+        row.text = self.encoder.tokenizer.decode(shown, skip_special_tokens=True)
+        if not ended:
+            # Of several stop strings the one that stands first in the text.
+            places = [(row.text.find(string), string) for string in self.options.stop if string in row.text]
+            if places:
+                place, row.stop = min(places)
+                row.text, row.finish = row.text[:place], "stop"
+
+    def choose(self, asked: Sequence[tuple[tuple[int, ...], Request]]) -> list[Output]:
+        """For every prompt, one of the admissible commands, by its exact probability as a whole reply.
+
+        A command's score is the log-probability of its tokens and of an end token after them, given the prompt; among
+        the scores, divided by the temperature, the choice is Gumbel-max with the decision's seed.
+        """
+        import torch
+
+        branches = [self._tree(request.record.admissible) for _, request in asked]
+        found: list[Output | None] = [None if tree.replies else _NOTHING for tree in branches]
+        score = tree_scores if self._takes_trees else plain_scores
+        rows = [(ids, tree) for (ids, _), tree in zip(asked, branches, strict=True)]
+        alike = _groups(
+            [place for place, tree in enumerate(branches) if tree.replies], lambda place: shape(rows[place])
+        )
+        for batch in _batches(alike, self.options.rows):
+            scores = score(self._model, [rows[place] for place in batch], self.options.rows)
+            seeds = torch.tensor([asked[place][1].seed for place in batch], dtype=torch.int64)
+            noise = gumbel(seeds, max(map(len, scores))).tolist()
+            for place, own, luck in zip(batch, scores, noise, strict=True):
+                request = asked[place][1]
+                temperature = request.tempered(self.options.temperature)
+                drawn = own
+                if not is_greedy(temperature):
+                    drawn = [value / temperature + bit for value, bit in zip(own, luck, strict=False)]
+                best = max(range(len(drawn)), key=drawn.__getitem__)
+                reply = TokenIds.of(branches[place].replies[best])
+                found[place] = Output(request.record.admissible[best], "stop", None, reply, flags=("scored",))
+        return [output for output in found if output is not None]
+
+    def _tree(self, commands: tuple[str, ...]) -> Tree:
+        """The commands as replies.  Many states of a task have the same ones."""
+        if commands not in self._trees:
+            if len(self._trees) >= _TREES_KEPT:
+                self._trees.clear()
+            ids = self.encoder.tokenizer(list(commands), add_special_tokens=False)["input_ids"] if commands else []
+            self._trees[commands] = Tree.of([(*map(int, reply), min(self._ends)) for reply in ids])
+        return self._trees[commands]
+
+
+def _width(row: _Row) -> int:
+    """The columns of a row's prompt: a multiple of a step, so that many rows have the same."""
+    return len(row.ids) + -len(row.ids) % STEP
+
+
+def _groups(places: Iterable[int], shape: Callable[[int], Any]) -> list[list[int]]:
+    """``places`` by their shape, in the order of shapes."""
+    groups: dict[Any, list[int]] = {}
+    for place in places:
+        groups.setdefault(shape(place), []).append(place)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _batches(groups: Iterable[list[int]], size: int) -> Iterator[list[int]]:
+    for group in groups:
+        for start in range(0, len(group), size):
+            yield group[start : start + size]
+
+
+_TREES_KEPT = 4096
+_NOTHING = Output("", "stop", None, TokenIds.of(()))
+
+
+def _device(wanted: str) -> str:
+    import torch
+
+    if wanted != "auto":
+        if wanted.startswith("cuda") and not torch.cuda.is_available():
+            raise UsageError("device cuda was asked for, but torch finds no CUDA device here")
+        return wanted
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _device_name(device: str) -> str:
+    import torch
+
+    return str(torch.cuda.get_device_name(device)) if device.startswith("cuda") else device
+
+
+def _dtype(wanted: str, config: Mapping[str, Any]) -> str:
+    if wanted != "auto":
+        return wanted
+    stated = config.get("dtype") or config.get("torch_dtype")
+    return str(stated).removeprefix("torch.") if stated in ("float32", "bfloat16", "float16") else "float32"
+
+
+def _ends(checkpoint: Checkpoint, config: Mapping[str, Any], encoder: Encoder) -> frozenset[int]:
+    """The tokens that end a reply: the tokenizer's and those that the generation configuration states."""
+    found = [encoder.tokenizer.eos_token_id, config.get("eos_token_id")]
+    generation = "generation_config.json"
+    if (checkpoint.path / generation).is_file():
+        found.append(checkpoint.read(generation).get("eos_token_id"))
+    flat = [token for entry in found for token in (entry if isinstance(entry, list) else [entry])]
+    ends = frozenset(token for token in flat if type(token) is int)
+    if not ends:
+        raise DataError(f"checkpoint {checkpoint.name} states no end-of-sequence token")
+    return ends

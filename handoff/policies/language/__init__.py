@@ -1,0 +1,1 @@
+"""What all language-model policies share: options, prompts, actions, tokens, checkpoints."""

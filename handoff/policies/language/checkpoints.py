@@ -1,0 +1,179 @@
+"""Checkpoints on disk or on a hub: found, pinned, digested; and their tokenizers.
+
+A checkpoint is ``FOLDER`` or ``OWNER/NAME[/SUBFOLDER][@REVISION]``.  A hub revision that is not given, or is a branch,
+is resolved to the commit that it means, and that is what the manifest says.  Only safetensors are loaded: weights in
+other formats are pickles, and code that comes with a checkpoint is never run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from handoff import files
+from handoff.canonical import digest
+from handoff.errors import DataError, UsageError
+from handoff.policies.language.prompts import Prompt
+
+_HUB = re.compile(r"([\w.-]+/[\w.-]+)((?:/[\w.-]+)*)(?:@([\w./-]+))?")
+_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
+
+
+@attrs.frozen
+class Checkpoint:
+    """A checkpoint's folder and what identifies it.
+
+    ``name`` is free of paths; ``revision`` is the commit of a hub checkpoint.  ``digests`` are over the contents of the
+    weights, the configuration and the tokenizer.
+    """
+
+    path: Path
+    name: str
+    revision: str | None
+    digests: Mapping[str, str]
+
+    def read(self, file: str) -> dict[str, Any]:
+        """A JSON object of the checkpoint.  Raises :class:`~handoff.errors.DataError` if it is none."""
+        try:
+            form = json.loads(files.read(self.path / file).decode("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"checkpoint {self.name}: {file} cannot be read: {error}") from error
+        if not isinstance(form, dict):
+            raise DataError(f"checkpoint {self.name}: {file} is not a JSON object")
+        return form
+
+    def context(self, *limits: int) -> int | None:
+        """The tokens of prompt and reply together that the model has places for, and no more than any of ``limits``
+        above 0; ``None`` if neither says anything."""
+        stated = [self.read("config.json").get("max_position_embeddings"), *limits]
+        return min((limit for limit in stated if isinstance(limit, int) and limit > 0), default=None)
+
+    def describe(self) -> dict[str, Any]:
+        return {"checkpoint": self.name, "revision": self.revision, "digests": dict(self.digests)}
+
+
+def find(argument: str) -> Checkpoint:
+    """The checkpoint that ``argument`` names, downloaded if need be.
+
+    Raises :class:`~handoff.errors.UsageError` if it cannot be found and :class:`~handoff.errors.DataError` if what is
+    there is no checkpoint.
+    """
+    local = Path(argument).expanduser()
+    if local.is_dir():
+        return Checkpoint(local, local.resolve().name, None, _digests(local, argument))
+    match = _HUB.fullmatch(argument)
+    if match is None or argument.startswith((".", "/", "~")) or ".." in argument:
+        raise UsageError(
+            f"checkpoint {argument}: there is no such folder (a hub checkpoint is OWNER/NAME[/SUBFOLDER][@REVISION])"
+        )
+    repository, subfolder, revision = match.group(1), match.group(2).strip("/"), match.group(3)
+    root = _download(repository, subfolder, revision)
+    path = root / subfolder
+    name = f"{repository}/{subfolder}" if subfolder else repository
+    if not path.is_dir():
+        raise UsageError(f"checkpoint {argument}: {repository} has no folder {subfolder!r}")
+    return Checkpoint(path, name, root.name, _digests(path, argument))
+
+
+def _download(repository: str, subfolder: str, revision: str | None) -> Path:
+    """The local snapshot, whose folder is named after the commit."""
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError:
+        raise UsageError("hub checkpoints need huggingface_hub: pip install 'checkpoint-handoff[hf]'") from None
+    patterns = [f"{subfolder}/{pattern}" if subfolder else pattern for pattern in _FILES]
+    try:
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(
+            f"checkpoint {repository}@{revision or 'main'} cannot be had from the hub: {reason}"
+        ) from error
+
+
+def _digests(folder: Path, argument: str) -> dict[str, str]:
+    """Digests of weights, configuration and tokenizer: over names and contents."""
+    there = {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}
+    weights = [name for name in there if name.endswith(".safetensors")]
+    if "config.json" not in there:
+        raise DataError(f"checkpoint {argument}: {folder} has no config.json")
+    if not weights:
+        others = [name for name in there if name.endswith((".bin", ".pt", ".pth"))]
+        reason = f"its weights are pickles ({others[0]}, ...), which are not loaded" if others else "it has no weights"
+        raise DataError(f"checkpoint {argument}: {reason}; save it as safetensors (see docs/models.md)")
+    groups: dict[str, list[str]] = {
+        "weights": weights,
+        "config": [name for name in ("config.json", "generation_config.json") if name in there],
+        "tokenizer": [
+            name
+            for name in there
+            if name.startswith(("tokenizer", "vocab", "merges", "special_tokens", "added_tokens", "chat_template"))
+        ],
+    }
+    with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
+        return {
+            group: digest(dict(zip(names, pool.map(lambda name: _sha256(there[name]), names), strict=True)))
+            for group, names in groups.items()
+        }
+
+
+def _sha256(path: Path) -> str:
+    found = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 22):
+                found.update(block)
+    except OSError as error:
+        raise DataError(f"checkpoint file {path}: {error.strerror or error}") from error
+    return found.hexdigest()
+
+
+class Encoder:
+    """A checkpoint's tokenizer: prompts to token ids, as a server that serves the checkpoint would have them."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        try:
+            from transformers import AutoTokenizer
+        except ImportError:
+            raise UsageError("this policy needs transformers: pip install 'checkpoint-handoff[hf]'") from None
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(str(checkpoint.path), trust_remote_code=False)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"checkpoint {checkpoint.name}: its tokenizer cannot be loaded: {_brief(error)}") from error
+        self._name = checkpoint.name
+
+    def ids(self, prompt: Prompt) -> tuple[int, ...]:
+        """Token ids of ``prompt``, with at most one beginning-of-sequence token.
+
+        Raises :class:`~handoff.errors.UsageError` for a chat prompt if the checkpoint has no chat template.
+        """
+        bos = self.tokenizer.bos_token
+        if prompt.form == "chat":
+            if not self.tokenizer.chat_template:
+                raise UsageError(f"checkpoint {self._name} has no chat template; use --prompt-form text")
+            try:
+                text = self.tokenizer.apply_chat_template(prompt.chat(), add_generation_prompt=True, tokenize=False)
+            except Exception as error:  # templates raise whatever they like
+                raise DataError(f"checkpoint {self._name}: its chat template fails: {_brief(error)}") from error
+            special = False  # the template has written them
+        else:
+            text = prompt.text
+            special = not (bos and text.startswith(bos))
+        found = tuple(int(token) for token in self.tokenizer(text, add_special_tokens=special)["input_ids"])
+        first = self.tokenizer.bos_token_id
+        if first is not None and found[:2] == (first, first):
+            raise DataError(f"checkpoint {self._name}: the prompt would begin with two {bos!r} tokens")
+        return found
+
+
+def _brief(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -1,0 +1,280 @@
+"""History to prompt: templates are data.
+
+A template is Jinja2, run in a sandbox without access to files or other templates.  It is one of
+
+* a plain template: its whole text is the one user message;
+* blocks ``user`` and (optional) ``system``: one user message that shows the history itself;
+* blocks ``first``, ``turn`` and (optional) ``system``: a conversation.  ``first`` shows the reset, each reply of the
+  model is an assistant message as it was, and ``turn`` shows what came of it.  Each block sees its own turn only, so
+  that a conversation is appended to and never rendered differently: a server's prefix cache stays good.
+
+What a block renders is sent as it is, not stripped (one newline at the end of the file is not part of it).
+
+Variables: ``task`` (``name``, ``type``, ``split``), ``reset`` (the first observation), ``observation`` (the current
+one), ``admissible`` (list of commands), ``history`` (the window: each with ``number``, ``before``, ``action``,
+``reply``, ``observation``; ``action`` is empty where a step was spent without one), ``skipped`` (turns before the
+window), ``step`` (actions taken), ``remaining`` (actions left, this one included), ``format`` (how to answer) and
+``turn`` (in the block of that name).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from handoff import files
+from handoff.canonical import canonical, digest
+from handoff.errors import DataError, UsageError
+from handoff.policies.policy import Request, Turn
+from handoff.records import Record, Task
+
+if TYPE_CHECKING:
+    pass
+
+
+BUILTIN = ("default", "turns", "alfworld-compact")
+
+
+@attrs.frozen
+class Prompt:
+    """A rendered prompt: messages as (role, content), to be put through the model's chat template in the form
+    ``chat`` and joined by newlines in the form ``text``."""
+
+    form: str
+    messages: tuple[tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """The prompt in the form ``text``."""
+        return "\n".join(content for _, content in self.messages)
+
+    def chat(self) -> list[dict[str, str]]:
+        """The prompt in the form ``chat``, as servers and chat templates take it."""
+        return [{"role": role, "content": content} for role, content in self.messages]
+
+    def chat_json(self) -> bytes:
+        """JSON of :meth:`chat`."""
+        entries = [f'{{"role":"{role}","content":{text}}}' for role, text in self._as_json]
+        return f"[{','.join(entries)}]".encode()
+
+    @property
+    def characters(self) -> int:
+        """How long it is, without what a chat template adds."""
+        return sum(len(content) for _, content in self.messages)
+
+    def digest(self) -> str:
+        """Digest of what is rendered, before any tokenizer."""
+        if self.form == "text":
+            return digest({"text": self.text})
+        # The canonical JSON of {"messages": [[role, content], ...]}.
+        entries = [f'["{role}",{text}]' for role, text in self._as_json]
+        return hashlib.sha256(f'{{"messages":[{",".join(entries)}]}}'.encode()).hexdigest()
+
+    @cached_property
+    def _as_json(self) -> tuple[tuple[str, str], ...]:
+        """The messages with their contents as canonical JSON: a prompt is long, and wanted so twice."""
+        return tuple((role, canonical(content).decode()) for role, content in self.messages)
+
+
+@attrs.frozen(slots=False)
+class Template:
+    """A template with its options.
+
+    ``name`` is for people; ``source`` is what counts.  ``history`` is how many past turns are shown (``None``: all).
+    ``system`` replaces the template's own system prompt (empty: none).
+    """
+
+    name: str
+    source: str = attrs.field(repr=False)
+    form: str = "chat"
+    history: int | None = 10
+    system: str | None = None
+    format: str = "tagged"
+
+    def __attrs_post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(f"no prompt form is named {self.form!r} (known: {', '.join(FORMS)})")
+        if self.history is not None and self.history < 0:
+            raise UsageError(f"the history window is 0 turns or more, not {self.history}")
+        self.render(_SAMPLE)  # an unknown variable must not come to light in the middle of a run
+
+    @classmethod
+    def named(cls, name: str, **options: Any) -> Template:
+        """The built-in template ``name``, or the one in the file ``name``.
+
+        Raises :class:`~handoff.errors.UsageError` if there is no such file and
+        :class:`~handoff.errors.DataError` if it is not a template.
+        """
+        if name in BUILTIN:
+            return cls(name, _own_source(name), **options)
+        path = Path(name).expanduser()
+        try:
+            raw = files.read_input(path)
+        except OSError as error:
+            known = ", ".join(BUILTIN)
+            raise UsageError(
+                f"template {name}: cannot read the file: {error.strerror or error} (built in: {known})"
+            ) from error
+        try:
+            source = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"template {name}: the file is not UTF-8 text ({error})") from error
+        return cls(path.name, source, **options)
+
+    def to_json(self) -> dict[str, Any]:
+        """All that the rendered prompts depend on."""
+        return {
+            "template": self.name,
+            "source": self.source,
+            "form": self.form,
+            "history": self.history,
+            "system": self.system,
+            "format": self.format,
+        }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Template:
+        """The template that :meth:`to_json` described.  Raises :class:`~handoff.errors.DataError`."""
+        try:
+            return cls(
+                str(form["template"]), form["source"], form["form"], form["history"], form["system"], form["format"]
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"not the description of a prompt template: {error}") from error
+
+    def render(self, request: Request) -> Prompt:
+        """The prompt for ``request``.  Raises :class:`~handoff.errors.DataError` if the template fails."""
+        common = {
+            "task": {"name": request.task.name, "type": request.task.type, "split": request.task.split},
+            "reset": request.reset.observation,
+            "format": self.format,
+        }
+        steps = len(request.history)
+        shown = _turns(request, 0 if self.history is None else max(0, steps - self.history))
+        now = {
+            "observation": request.record.observation,
+            "admissible": list(request.record.admissible),
+            "history": shown,
+            "skipped": steps - len(shown),
+            "step": steps,
+            "remaining": request.remaining,
+        }
+        names = set(self._compiled.blocks)
+        messages: list[tuple[str, str]] = []
+        system = self.system
+        if system is None and "system" in names:
+            system = self._block("system", common)
+        if system:
+            messages.append(("system", system))
+        if "first" in names:
+            messages.extend(self._conversation(request, common, shown))
+        elif "user" in names:
+            messages.append(("user", self._block("user", {**common, **now})))
+        else:
+            messages.append(("user", self._guard(lambda: self._compiled.render({**common, **now}))))
+        return Prompt(self.form, tuple(messages))
+
+    def _conversation(
+        self, request: Request, common: Mapping[str, Any], shown: Sequence[Mapping[str, Any]]
+    ) -> list[tuple[str, str]]:
+        # ``first`` and each ``turn`` are rendered from that moment alone.
+        count = len(request.history)
+        first = {**common, "observation": request.reset.observation, "admissible": list(request.reset.admissible)}
+        messages = [("user", self._block("first", {**first, "step": 0}))]
+        for turn in shown:
+            position = turn["number"] - 1
+            record = request.history[position].record
+            messages.append(("assistant", turn["reply"] or turn["action"]))
+            context = {
+                **common,
+                "turn": turn,
+                "observation": record.observation,
+                "admissible": list(record.admissible),
+                "step": position + 1,
+            }
+            messages.append(("user", self._block("turn", context)))
+        assert count == len(request.history)
+        return messages
+
+    @cached_property
+    def _compiled(self) -> Any:
+        import jinja2
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        # The toolkit's own templates need no sandbox, and are rendered three times faster without.
+        kind = jinja2.Environment if self.source in _own_sources() else ImmutableSandboxedEnvironment
+        environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+        compiled = self._guard(lambda: environment.from_string(self.source))
+        names = set(compiled.blocks)
+        if names and not ({"user"} <= names <= {"system", "user"} or {"first", "turn"} <= names <= _CONVERSATION):
+            raise DataError(
+                f"template {self.name}: its blocks are {', '.join(sorted(names))}; write user (and system), "
+                "or first and turn (and system), or no block at all"
+            )
+        return compiled
+
+    def _block(self, name: str, variables: Mapping[str, Any]) -> str:
+        compiled = self._compiled
+        return str(self._guard(lambda: "".join(compiled.blocks[name](compiled.new_context(dict(variables))))))
+
+    def _guard(self, act: Any) -> Any:
+        import jinja2
+
+        try:
+            return act()
+        except jinja2.TemplateSyntaxError as error:
+            raise DataError(f"template {self.name}, line {error.lineno}: {error.message}") from error
+        except (
+            jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError,
+            MemoryError,
+        ) as error:  # fmt: skip
+            raise DataError(f"template {self.name}: {type(error).__name__}: {error}") from error
+
+
+_CONVERSATION = {"system", "first", "turn"}
+
+
+@cache
+def _own_source(name: str) -> str:
+    return (resources.files("handoff") / "templates" / f"{name}.jinja").read_text("utf-8")
+
+
+def _own_sources() -> set[str]:
+    return {_own_source(name) for name in BUILTIN}
+
+
+def _turns(request: Request, first: int) -> list[dict[str, Any]]:
+    """The turns from number ``first`` (counted from 0) on."""
+    before = request.history[first - 1].record.observation if first else request.reset.observation
+    turns = []
+    for number, turn in enumerate(request.history[first:], start=first + 1):
+        turns.append(
+            {
+                "number": number,
+                "before": before,
+                "action": turn.action,
+                "reply": turn.reply,
+                "observation": turn.record.observation,
+            }
+        )
+        before = turn.record.observation
+    return turns
+
+
+_RECORD = Record("You are in a room. Your task is to: look around.", ("look", "go north"), 0.0, False, False)
+_SAMPLE = Request(
+    task=Task("0" * 64, "sample", "sample", "sample"),
+    seed=0,
+    reset=_RECORD,
+    history=(Turn("look", _RECORD, "look"),),
+    remaining=1,
+)
+
+#: Forms of a prompt: messages for a chat template, or plain text.
+FORMS = ("chat", "text")

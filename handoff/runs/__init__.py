@@ -1,0 +1,1 @@
+"""The run folder: its format, reading it, writing it."""

@@ -1,0 +1,95 @@
+"""Chained records: a line's digest covers the line before it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import attrs
+
+from handoff.canonical import canonical, digest, parse
+from handoff.errors import StoreError
+
+Key = tuple[str, ...]
+
+
+@attrs.frozen
+class Line:
+    """One sealed record: its place, what it is of, and its content."""
+
+    seq: int
+    prev: str
+    digest: str
+    key: Key
+    body: Any
+
+    @classmethod
+    def make(cls, seq: int, prev: str, key: Key, body: Any) -> Line:
+        return cls(seq, prev, digest([seq, prev, list(key), body]), key, body)
+
+    def encode(self) -> bytes:
+        form = {"seq": self.seq, "prev": self.prev, "digest": self.digest, "key": list(self.key), "body": self.body}
+        return canonical(form) + b"\n"
+
+
+def _seal(seq: int, prev: str, key: Key, body: bytes) -> tuple[str, bytes]:
+    """Digest and encoding of the line that :meth:`Line.make` makes of the body of which ``body`` is the canonical JSON:
+    a body is long, and its JSON is wanted four times."""
+    place, before = canonical(list(key)), prev.encode()
+    found = hashlib.sha256(b'[%d,"%s",%s,%s]' % (seq, before, place, body)).hexdigest()
+    form = b'{"body":%s,"digest":"%s","key":%s,"prev":"%s","seq":%d}\n'
+    return found, form % (body, found.encode(), place, before, seq)
+
+
+class Damage(StoreError):
+    """A record file is damaged elsewhere than in a torn last line."""
+
+
+def decode_line(raw: bytes, seq: int, prev: str, where: str) -> Line:
+    """The sealed record in ``raw`` (without its newline), which must be number ``seq`` and follow ``prev``.
+
+    Raises :class:`Damage` that says what is wrong: not JSON, a changed byte, a line missing, moved or from elsewhere.
+    """
+    try:
+        form = parse(raw)
+    except ValueError as error:
+        raise Damage(f"{where} is not valid JSON ({error})") from None
+    if not isinstance(form, dict) or set(form) != {"seq", "prev", "digest", "key", "body"}:
+        raise Damage(f"{where} is not a record of a run")
+    key = form["key"]
+    if not (isinstance(key, list) and all(isinstance(part, str) for part in key)):
+        raise Damage(f"{where} has no valid key")
+    line = Line(form["seq"], form["prev"], form["digest"], tuple(key), form["body"])
+    try:
+        honest = Line.make(line.seq, line.prev, line.key, line.body)
+    except (ValueError, TypeError, RecursionError):
+        raise Damage(f"{where} has no canonical form") from None
+    if honest.digest != line.digest or line.encode() != raw + b"\n":
+        raise Damage(f"{where} was changed: its content does not have the digest {str(line.digest)[:12]}...")
+    if type(line.seq) is not int or line.seq != seq:
+        raise Damage(f"{where} is record {line.seq!r}, expected record {seq}: a line was deleted, added or moved")
+    if line.prev != prev:
+        raise Damage(f"{where} does not follow the line before it: it belongs to another run or place")
+    return line
+
+
+def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
+    """Whole lines of ``data``, and the torn rest: what follows the last whole line.
+
+    The rest is whatever stands after the last newline, blank lines at the end, and one last line that is cut short
+    (not JSON) even if something ended it by a newline.
+    """
+    *lines, rest = data.split(b"\n")
+    while lines and not lines[-1].strip():
+        rest = lines.pop() + b"\n" + rest
+    if lines and not _is_json(lines[-1]):
+        rest = lines.pop() + b"\n" + rest
+    return lines, rest
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        parse(raw)
+    except ValueError:
+        return False
+    return True

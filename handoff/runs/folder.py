@@ -1,0 +1,92 @@
+"""Reads a run folder.  Needs no lock: a reader sees whole lines only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from handoff import files
+from handoff.canonical import digest, parse
+from handoff.errors import DataError, StoreError
+from handoff.runs.chain import Damage, Key, Line, decode_line, split_lines
+
+MANIFEST, RECORDS, JOURNAL, SEAL, TIMINGS, LOCK = (
+    "manifest.json",
+    "records.jsonl",
+    "journal.jsonl",
+    "seal.json",
+    "timings.json",
+    "lock",
+)
+FORMAT = 1
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run, checked against its own digest.  Raises :class:`~handoff.errors.StoreError`."""
+    path = folder / MANIFEST
+    try:
+        raw = files.read(path)
+    except FileNotFoundError:
+        raise StoreError(f"{folder} is not a run folder: it has no {MANIFEST}") from None
+    except NotADirectoryError:
+        raise StoreError(f"{folder} is a file, not a run folder; of a table, `handoff estimate` tells more") from None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        manifest = parse(raw)
+        if manifest["format"] != FORMAT:
+            raise StoreError(f"{path} has format {manifest['format']!r}; this version reads format {FORMAT}")
+        if digest(manifest["identity"]) != manifest["digest"]:
+            raise Damage(f"{path} was changed: its content does not have the digest it states")
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damage(f"{path} is not a valid manifest ({type(error).__name__}: {error})") from None
+    return dict(manifest)
+
+
+def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
+    """The sealed records of a run, each verified; safe while another process writes.
+
+    A torn last line is not there yet.  Raises :class:`Damage` at the first line that is wrong.
+    """
+    path = folder / RECORDS
+    try:
+        data = files.read(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    lines, rest = split_lines(data)
+    if rest and (folder / SEAL).exists():
+        raise _after_the_seal(path, len(lines), rest)
+    prev = str(manifest["digest"])
+    for number, raw in enumerate(lines, start=1):
+        line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
+        prev = line.digest
+        yield line
+
+
+def _after_the_seal(path: Path, records: int, rest: bytes) -> Damage:
+    what = f"torn or not a record ({len(rest)} bytes)" if rest.strip() else "blank"
+    return Damage(f"{path}, line {records + 1}: {what}, though the run was sealed complete")
+
+
+def read_seal(folder: Path) -> dict[str, Any] | None:
+    """What ``seal.json`` states, or ``None`` if the run is not complete."""
+    path = folder / SEAL
+    try:
+        seal = parse(files.read(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise Damage(f"{path} is not valid JSON ({error})") from None
+    if not (isinstance(seal, dict) and set(seal) == {"records", "head"}):
+        raise Damage(f"{path} is not a valid seal")
+    return seal
+
+
+def require_key(key: Key, stated: Key, where: str) -> None:
+    if key != stated:
+        raise DataError(f"{where} holds the record of {'/'.join(stated)}")

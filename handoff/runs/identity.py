@@ -1,0 +1,51 @@
+"""The identity of a run: everything that it is, and the digest of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from handoff import __version__
+from handoff.environment import Environment
+from handoff.errors import UsageError
+from handoff.records import Task, to_json
+from handoff.text import require_printable
+
+#: Records that a plan may have: beyond this a typing error is likelier than a study.
+MOST_RECORDS = 20_000_000
+
+
+def require_size(records: int) -> None:
+    """Raise :class:`~handoff.errors.UsageError` if a plan of so many ``records`` cannot be meant."""
+    if records > MOST_RECORDS:
+        raise UsageError(f"this would be {records} records; ask for at most {MOST_RECORDS} (fewer slots or rollouts)")
+
+
+def stated_seeds(run_seed: int) -> dict[str, Any]:
+    """What a manifest says of seeds."""
+    return {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"}
+
+
+def identity(
+    environment: Environment,
+    protocol: Mapping[str, Any],
+    run_seed: int,
+    tasks: Sequence[Task],
+    policies: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """All that a run is, JSON-safe and free of paths: what its manifest holds and its digest covers.
+
+    Raises :class:`~handoff.errors.DataError` for names that nobody could read back.
+    """
+    require_printable("policy", policies)
+    require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
+    return {
+        "handoff": __version__,
+        "protocol": dict(protocol),
+        "environment": {"name": environment.name, **environment.describe(tasks)},
+        "tasks": [to_json(attrs.evolve(task, source="")) for task in tasks],
+        "policies": {name: dict(policies[name]) for name in sorted(policies)},
+        "seeds": stated_seeds(run_seed),
+    }

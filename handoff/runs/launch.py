@@ -1,0 +1,126 @@
+"""A run that is fully decided, and carrying it out: what every protocol shares.
+
+A protocol decides its tasks, its identity (everything that the run is) and its plan (the keys of its records in their
+sealed order), and says how to carry it out.  Here: the folder, the pool, resume, and what is owed when it breaks off.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from handoff import signals
+from handoff.canonical import digest
+from handoff.episodes import start as places
+from handoff.episodes.pool import Pool
+from handoff.errors import Interrupted
+from handoff.policies import Policy, Served
+from handoff.progress import Progress
+from handoff.records import Task
+from handoff.runs.chain import Key
+from handoff.runs.store import Store
+
+
+@attrs.frozen
+class Running:
+    """What a protocol runs with: environments, the store, progress, and how many episodes may be in flight."""
+
+    pool: Pool
+    store: Store
+    progress: Progress
+    concurrency: int
+
+
+@attrs.define
+class Prepared:
+    """A run that is fully decided and has not begun: what ``--dry-run`` shows and :meth:`run` carries out.
+
+    ``carry_out`` finishes every record that the store does not hold and returns wall-clock seconds by phase.
+    """
+
+    environment: str
+    options: Mapping[str, Any]
+    tasks: Sequence[Task]
+    policies: dict[str, Policy]
+    identity: Mapping[str, Any]
+    plan: Sequence[Key]
+    carry_out: Callable[[Running], Awaitable[dict[str, float]]]
+    #: Further remarks for the manifest's ``host`` part, which takes no part in what the run is.
+    remarks: Mapping[str, Any] = attrs.Factory(dict)
+
+    @property
+    def digest(self) -> str:
+        return digest(dict(self.identity))
+
+    @property
+    def default_folder(self) -> Path:
+        """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
+        return Path("runs") / f"{self.environment}-{self.digest[:10]}"
+
+    def run(
+        self,
+        folder: Path,
+        workers: int | None,
+        progress: Progress,
+        concurrency: int | None = None,
+        ray: str | None = None,
+    ) -> list[str]:
+        """Carry the run out in ``folder``, or what is left of it.  Returns remarks on what was found there and on how
+        the work went.
+
+        ``workers`` and ``ray`` say where environments live (:func:`handoff.episodes.start.start`); ``concurrency`` is how many
+        episodes are in flight (default: four a worker, or as many as the policies can make use of).  Raises
+        :class:`~handoff.errors.Interrupted` if a worker or a server went away; what is finished is kept.
+        """
+        host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
+        host.update(self.remarks)
+        with Store(folder, self.identity, self.plan, host) as store:
+            try:
+                remarks = list(store.dropped)
+                if store.owed:
+                    remarks += self._work(store, workers, progress, concurrency, ray)
+                store.complete()
+                return remarks
+            except Interrupted as error:
+                # A signal to all processes of the command may have ended a worker first.
+                why = signals.reason() if signals.received() else str(error)
+                raise Interrupted(f"{why}; {_owed(store)}") from error
+            except KeyboardInterrupt:
+                raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
+
+    def _work(
+        self, store: Store, workers: int | None, progress: Progress, concurrency: int | None, ray: str | None
+    ) -> list[str]:
+        """Finish what is owed.  Returns remarks on how the work went."""
+        pool = Pool(places.start(self.environment, self.options, workers, ray))
+        try:
+            running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
+            seconds = signals.run(lambda: self._carry_out(running))
+        finally:
+            pool.close()
+            for policy in self.policies.values():
+                policy.close()
+        store.note_timings(seconds)
+        return pool.remarks()
+
+    def _lanes(self, workers: int) -> int:
+        return max(4 * workers, *(policy.capacity for policy in self.policies.values()))
+
+    async def _carry_out(self, running: Running) -> dict[str, float]:
+        try:
+            return await self.carry_out(running)
+        finally:
+            for policy in self.policies.values():
+                if isinstance(policy, Served):
+                    await policy.aclose()
+
+
+def _owed(store: Store) -> str:
+    return (
+        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {store.folder}: "
+        "type the same command to go on"
+    )

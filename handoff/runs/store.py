@@ -1,0 +1,277 @@
+"""The run folder: a manifest, append-only records with chained digests, resume.
+
+    manifest.json   written once, before the first episode: everything that the run is, and the digest of it
+    records.jsonl   the sealed records in the plan's order, one JSON line each, chained: a line's digest covers the
+                    digest before it, and the first line's that of the manifest
+    journal.jsonl   finished episodes that are not sealed yet, in the order in which they finished; gone at the end
+    seal.json       written when the plan is complete: how many records, and the digest of the last
+    timings.json    wall-clock times, kept apart from everything that is compared
+    lock            held by the one process that writes
+
+The invariant: an episode that finished is on disk in ``journal.jsonl`` or ``records.jsonl`` before anything depends on
+it, so no finished episode is ever run again; and the bytes of ``records.jsonl`` depend on the plan alone.  Readers need
+no lock: they see whole lines only.
+
+Only a torn *last* line is ever dropped (a copy is kept); damage anywhere else is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from io import FileIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from handoff import files
+from handoff.canonical import canonical, differing_keys, digest, parse
+from handoff.errors import StoreError
+from handoff.runs.chain import Damage, Key, _seal, decode_line, split_lines
+from handoff.runs.folder import (
+    FORMAT,
+    JOURNAL,
+    LOCK,
+    MANIFEST,
+    RECORDS,
+    SEAL,
+    TIMINGS,
+    _after_the_seal,
+    read_manifest,
+    read_seal,
+)
+
+
+class Store:
+    """The one writer of a run folder.
+
+    ``plan`` is the order of the sealed records.  :meth:`finish` may be called in any order.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any], plan: Sequence[Key], host: Mapping[str, Any]) -> None:
+        """Create the run in ``folder``, or continue it if it is the same one.
+
+        ``identity`` is all that the run is; ``host`` are remarks (paths, versions) that take no part in it.
+        Raises :class:`~handoff.errors.StoreError` if another process writes there, if the folder holds another
+        configuration (naming the keys that differ) or something else, or if it cannot be written.
+        """
+        self.folder = folder
+        self._plan = list(plan)
+        self._done: dict[Key, Any] = {}
+        self._waiting: dict[Key, bytes] = {}  # canonical JSON of the bodies that are finished and not sealed
+        self._sealed = 0
+        self._lock: BinaryIO | None = None
+        self._records: FileIO | None = None
+        self._journal: FileIO | None = None
+        self.dropped: list[str] = []
+        with self._disk("create"):
+            folder.mkdir(parents=True, exist_ok=True)
+            others = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")}
+            if others and MANIFEST not in others and others != {LOCK}:
+                raise StoreError(f"{folder} is not empty and is not a run folder; choose another --out")
+            self._take_lock()
+        try:
+            with self._disk("open"):
+                manifest = self._manifest(identity, host)
+                self._head = str(manifest["digest"])
+                self._resume()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def body(self, key: Key) -> Any | None:
+        """The body of a finished record, or ``None``."""
+        return self._done.get(key)
+
+    @property
+    def owed(self) -> int:
+        return len(self._plan) - len(self._done)
+
+    @property
+    def planned(self) -> int:
+        return len(self._plan)
+
+    def finish(self, key: Key, body: Any, durable: bool = True) -> None:
+        """Put a finished record on disk, then seal whatever the plan's order allows.
+
+        ``durable`` false leaves out the journal: for a record that follows from others and costs nothing to redo.
+        """
+        if key in self._done:
+            return
+        text = canonical(body)
+        with self._disk("write"):
+            if durable and self._sealed < len(self._plan) and self._plan[self._sealed] != key:
+                assert self._journal is not None
+                self._append(self._journal, _journal_line(key, text))
+            self._done[key] = body
+            self._waiting[key] = text
+            self._seal_ready()
+
+    def complete(self) -> None:
+        """State that the plan is complete.  Raises :class:`~handoff.errors.StoreError` if records are owed."""
+        if self.owed:
+            raise StoreError(f"{self.folder}: {self.owed} of {self.planned} records are owed; the run is not complete")
+        with self._disk("seal"):
+            if not (self.folder / SEAL).exists():
+                files.write_atomically(
+                    self.folder / SEAL, canonical({"records": self._sealed, "head": self._head}) + b"\n"
+                )
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+
+    def note_timings(self, timings: Mapping[str, float]) -> None:
+        """Keep wall-clock seconds by phase, added to those of earlier parts of the same run."""
+        path = self.folder / TIMINGS
+        total = dict(timings)
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            for name, seconds in parse(files.read(path)).items():
+                if isinstance(seconds, int | float):
+                    total[str(name)] = total.get(str(name), 0.0) + float(seconds)
+        with self._disk("write"):
+            files.write_atomically(path, canonical({k: round(v, 3) for k, v in total.items()}) + b"\n")
+
+    def close(self) -> None:
+        for file in (self._records, self._journal, self._lock):
+            if file is not None:
+                with contextlib.suppress(OSError):
+                    file.close()
+        self._records = self._journal = self._lock = None
+
+    def _take_lock(self) -> None:
+        self._lock = open(self.folder / LOCK, "a+b")  # noqa: SIM115 - held until close
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            self._lock = None
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise StoreError(
+                    f"another process writes to {self.folder}; wait for it or choose another --out"
+                ) from None
+            raise
+
+    def _manifest(self, identity: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+        path = self.folder / MANIFEST
+        mine = {"format": FORMAT, "identity": dict(identity), "digest": digest(dict(identity)), "host": dict(host)}
+        if not path.exists():
+            if (self.folder / RECORDS).exists() or (self.folder / JOURNAL).exists():
+                raise StoreError(f"{self.folder} holds records but no {MANIFEST}; it cannot be continued")
+            files.write_atomically(path, canonical(mine) + b"\n")
+            return mine
+        theirs = read_manifest(self.folder)
+        if theirs["digest"] != mine["digest"]:
+            names = ", ".join(differing_keys(theirs["identity"], mine["identity"]))
+            raise StoreError(
+                f"{self.folder} holds a run of another configuration; these keys differ: {names}. "
+                "Choose another --out, or type the command that the run was started with"
+            )
+        return theirs
+
+    def _resume(self) -> None:
+        """Read everything before writing anything: sealed records, then the journal."""
+        records_path, journal_path = self.folder / RECORDS, self.folder / JOURNAL
+        lines, rest = split_lines(files.read(records_path) if records_path.exists() else b"")
+        length = 0
+        for number, raw in enumerate(lines, start=1):
+            line = decode_line(raw, number - 1, self._head, f"{records_path}, line {number}")
+            if number > len(self._plan) or line.key != self._plan[number - 1]:
+                raise Damage(f"{records_path}, line {number}: {'/'.join(line.key)} is not what the plan has there")
+            self._done[line.key] = line.body
+            self._head = line.digest
+            length += len(raw) + 1
+        self._sealed = len(lines)
+        seal = read_seal(self.folder)
+        if seal is not None and rest:
+            raise _after_the_seal(records_path, len(lines), rest)
+        if seal is not None and (seal["records"] != self._sealed or seal["head"] != self._head):
+            raise Damage(
+                f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
+                f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"
+            )
+        known = set(self._plan)
+        entries, torn = split_lines(files.read(journal_path) if journal_path.exists() else b"")
+        for number, raw in enumerate(entries, start=1):
+            key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
+            if key not in known:
+                raise Damage(f"{journal_path}, line {number}: {'/'.join(key)} is not in the plan")
+            self._done.setdefault(key, body)
+        if seal is not None:
+            return  # complete: no record is written any more
+        self._cut(records_path, length, rest)
+        self._cut(journal_path, sum(len(raw) + 1 for raw in entries), torn)
+        # Unbuffered: after a failed write nothing must be left that a later flush would put on disk.
+        self._records = open(records_path, "ab", buffering=0)  # noqa: SIM115 - held until close
+        self._journal = open(journal_path, "ab", buffering=0)  # noqa: SIM115
+        self._seal_ready()
+
+    def _cut(self, path: Path, length: int, rest: bytes) -> None:
+        """Drop a torn last line, keeping a copy of it."""
+        if not rest:
+            return
+        copy = self.folder / f"torn-{path.stem}-{hashlib.sha256(rest).hexdigest()[:12]}"
+        files.write_atomically(copy, rest)
+        with open(path, "r+b") as file:
+            file.truncate(length)
+            os.fsync(file.fileno())
+        self.dropped.append(f"{path.name}: a torn last line of {len(rest)} bytes was dropped (copy: {copy.name})")
+
+    def _seal_ready(self) -> None:
+        if self._records is None:
+            return
+        ready = []
+        while self._sealed < len(self._plan) and self._plan[self._sealed] in self._done:
+            key = self._plan[self._sealed]
+            text = self._waiting.pop(key, None) or canonical(self._done[key])
+            self._head, line = _seal(self._sealed, self._head, key, text)
+            ready.append(line)
+            self._sealed += 1
+        if ready:
+            self._append(self._records, b"".join(ready))
+
+    @staticmethod
+    def _append(file: FileIO, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        os.fsync(file.fileno())
+
+    @contextlib.contextmanager
+    def _disk(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreError(f"{error.filename or self.folder} is not a folder; choose another --out") from error
+        except OSError as error:
+            raise StoreError(
+                f"cannot {what} run folder {self.folder}: {error.strerror or error}. What is finished is kept; "
+                "free space or choose a writable --out, then type the same command again"
+            ) from error
+
+
+def _journal_line(key: Key, body: bytes) -> bytes:
+    """The line of a finished record, of which ``body`` is the canonical JSON."""
+    where = canonical(list(key))
+    found = hashlib.sha256(b"[%s,%s]" % (where, body)).hexdigest()
+    return b'{"body":%s,"digest":"%s","key":%s}\n' % (body, found.encode(), where)
+
+
+def _read_journal_line(raw: bytes, where: str) -> tuple[Key, Any]:
+    try:
+        form = parse(raw)
+        key, body = tuple(form["key"]), form["body"]
+        if _journal_line(key, canonical(body)) != raw + b"\n":
+            raise ValueError("its content does not have the digest it states")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Damage(f"{where} was changed or is not a record: {error}") from None
+    return key, body

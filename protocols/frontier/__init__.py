@@ -1,0 +1,1 @@
+"""Verified-frontier handoff."""

@@ -1,0 +1,125 @@
+"""Certification: every episode of a run again, on the environment's reference implementation.
+
+A trajectory is replayed once together with its first continuation, and once more for every other one; each pass
+compares every record on the way (:mod:`handoff.replay`).  Every frontier check, at reset and after every action, is
+searched again and must give the same certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import attrs
+
+from handoff.auditing.checks import Audit, Check
+from handoff.episodes.batching import gather
+from handoff.episodes.host import Ask, View
+from handoff.episodes.pool import Pool
+from handoff.errors import DataError, ReplayMismatch
+from handoff.progress import Progress, Tick
+from handoff.protocols.frontier.records import Endpoint, Trajectory
+from handoff.protocols.frontier.study import Study, cells, name_cell
+from handoff.records import Certificate, Task, to_json
+
+
+@attrs.frozen
+class _Pass:
+    """One pass over an episode: a trajectory, then (if given) a continuation of it.  ``first`` is the pass that also
+    searches the frontiers."""
+
+    task: Task
+    trajectory: Trajectory
+    endpoint: Endpoint | None
+    first: bool
+
+    @property
+    def cell(self) -> str:
+        run, solver = self.trajectory, self.endpoint.solver if self.endpoint else None
+        return name_cell(self.task, run.slot, run.reacher, solver)
+
+
+@attrs.frozen
+class _Checks:
+    runs: Check
+    ends: Check
+    frontier: Check
+
+    def distances(self, cell: str, first: int, stated: Sequence[int | None], found: Sequence[View]) -> None:
+        """Compare recorded distances with those found (nothing was asked and nothing recorded: no difference)."""
+        for position, (theirs, view) in enumerate(zip(stated, found, strict=True), start=first):
+            if theirs != view.distance:
+                self.frontier.failures.append(
+                    f"{cell}: state after action {position}: distance was recorded as {theirs} and is {view.distance}"
+                )
+
+
+async def certify(
+    audit: Audit, study: Study, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
+) -> None:
+    """Add the checks ``replay``, ``continuations`` and ``frontier`` to ``audit``.
+
+    ``pool`` holds reference environments and ``tasks`` the study's tasks by id, with their sources; what is not in it
+    was already reported missing.
+    """
+    checks = _Checks(
+        audit.check("replay", "every trajectory's records are equal on the reference engine"),
+        audit.check("continuations", "every continuation's records are equal on the reference engine"),
+        audit.check("frontier", "every membership check and distance, searched again, is the same"),
+    )
+    passes = []
+    for task, slot, reacher in cells(study):
+        trajectory = study.trajectories.get((task.id, slot, reacher))
+        if trajectory is None or task.id not in tasks:
+            continue
+        rows = [study.endpoints.get((task.id, slot, reacher, solver)) for solver in study.solvers]
+        followers: list[Endpoint | None] = [row for row in rows if row is not None and row.arrived]
+        for index, endpoint in enumerate(followers or [None]):
+            passes.append(_Pass(tasks[task.id], trajectory, endpoint, first=index == 0))
+    with progress.phase("replay", len(passes)) as tick:
+        await gather([partial(_run, job, pool, study, checks, tick) for job in passes], concurrency)
+    for check in (checks.runs, checks.ends, checks.frontier):
+        check.failures.sort()
+
+
+async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick) -> None:
+    run = job.trajectory
+    distances = study.protocol.get("distances")
+    actions = [step.decision.action or "" for step in run.steps]
+    more = [step.decision.action or "" for step in job.endpoint.steps] if job.endpoint else []
+    after = [step.record for step in job.endpoint.steps] if job.endpoint else []
+    checks.runs.count += job.first
+    checks.ends.count += job.endpoint is not None
+    async with pool.episode() as episode:
+        try:
+            if job.first:
+                ask = Ask(depth=study.depth, distances=distances)
+                found = await episode.certify_along(job.task, run.reset_seed, actions, run.records(), ask)
+                stated = [run.reset_check, *(step.check for step in run.steps)]
+                for position, (theirs, view) in enumerate(zip(stated, found, strict=True)):
+                    mine = view.certificate
+                    where = f"{job.cell}: state after action {position}"
+                    checks.frontier.require(theirs == mine, f"{where}: {_compare(theirs, mine)}")
+                curve = [run.reset_distance, *(step.distance for step in run.steps)]
+                checks.distances(job.cell, 0, curve, found)
+            else:
+                await episode.replay(job.task, run.reset_seed, actions, run.records(), Ask())
+        except (ReplayMismatch, DataError) as error:
+            checks.runs.failures.append(f"{job.cell}: {error}")
+        else:
+            try:
+                ask = Ask(distances=distances)
+                found = await episode.follow(more, [run.records()[-1], *after], len(actions), ask)
+                curve = [step.distance for step in job.endpoint.steps] if job.endpoint else []
+                checks.distances(job.cell, len(actions) + 1, curve, found)
+            except (ReplayMismatch, DataError) as error:
+                checks.ends.failures.append(f"{job.cell}: {error}")
+    tick()
+
+
+def _compare(stated: Certificate | None, found: Certificate | None) -> str:
+    if stated is None or found is None:
+        return "it was not checked"
+    left, right = to_json(stated), to_json(found)
+    field = next(name for name in left if left[name] != right[name]) if left != right else "nothing"
+    return f"{field} was recorded as {left.get(field)!r:.120} and is {right.get(field)!r:.120}"

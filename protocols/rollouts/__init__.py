@@ -1,0 +1,1 @@
+"""N independent rollouts per task."""

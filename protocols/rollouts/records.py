@@ -1,0 +1,29 @@
+"""What a rollouts run records."""
+
+from __future__ import annotations
+
+import attrs
+
+from handoff.records import Decision
+
+
+@attrs.frozen
+class Rollout:
+    """One of N independent episodes of a policy on a task, without a handoff.
+
+    ``decisions`` are all that it decided; its records are not kept but for their number and ``digest``, for the episode
+    can be replayed: ``records`` counts them (``len(decisions) + 1``).  ``outcome`` is ``won``, ``terminal`` or
+    ``budget``.  ``temperature`` is what all its decisions were sampled at where the protocol set it; ``None`` leaves it
+    to the policy.
+    """
+
+    task: str
+    index: int
+    policy: str
+    reset_seed: int
+    decisions: tuple[Decision, ...]
+    records: int
+    digest: str
+    won: bool
+    outcome: str
+    temperature: float | None = None

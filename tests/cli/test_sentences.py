@@ -1,0 +1,147 @@
+"""What a person is told about options, names, runs and servers that do not fit: words, not the insides of Python."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from kit.refusals import refusal
+
+from handoff.canonical import canonical, digest
+from handoff.cli import group, main
+from handoff.runs.chain import Line
+
+STUDY = ["run", "sokoban", "-p", "a=expert", "-p", "b=random", "--cross", "a,b", "--slots", "1", "-q", "--workers", "0"]
+
+
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rolled") / "run"
+    arguments = ["rollout", "sokoban", "-p", "a=random", "-p", "b=random", "-n", "2", "--tasks", "3", "--budget", "2"]
+    result = CliRunner().invoke(group, [*arguments, "-q", "--workers", "0", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("colour=red", "does not take these options: colour (it takes data, engine, trust_games)"),
+        ("self=1", "does not take these options: self"),
+    ],
+)
+def test_a_wrong_option_of_an_environment_is_told_with_those_that_there_are(
+    option: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refusal(capsys, "run", "alfworld", "--cross", "random", "--env-option", option)
+    assert says in line
+    assert "__" not in line
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "a\u200bb", "a\x07b", "a\u2028b", "\ufeffa"])
+def test_a_policys_name_with_what_cannot_be_seen_is_refused_however_it_is_given(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "control character" in refusal(capsys, "run", "sokoban", "-p", f"{name}=random", "--cross", name)
+    Path("study.toml").write_text(
+        f'environment = "sokoban"\ncross = [{json.dumps(name)}]\n[policies]\n{json.dumps(name)} = "random"\n'
+    )
+    assert "control character" in refusal(capsys, "run", "--config", "study.toml")
+    Path(f"{name}.txt").write_text("look\n")
+    assert "control character" in refusal(capsys, "run", "sokoban", "--cross", f"actions:{name}.txt")
+    assert not Path("runs").exists()
+
+
+def forged(
+    folder: Path, there: Path, policies: list[str] | None = None, key: list[str] | None = None, **body: Any
+) -> Path:
+    """A copy with other policies in its manifest, or another key and body of its first record, under a valid chain."""
+    shutil.copytree(folder, there)
+    manifest = json.loads((there / "manifest.json").read_bytes())
+    if policies is not None:
+        manifest["identity"]["protocol"]["policies"] = policies
+        manifest["digest"] = digest(manifest["identity"])
+        (there / "manifest.json").write_bytes(canonical(manifest) + b"\n")
+    head, lines = manifest["digest"], []
+    for seq, raw in enumerate((there / "records.jsonl").read_bytes().splitlines()):
+        form = json.loads(raw)
+        first = form["key"] if seq or key is None else key
+        line = Line.make(seq, head, tuple(first), {**form["body"], **({} if seq else body)})
+        head = line.digest
+        lines.append(line.encode())
+    (there / "records.jsonl").write_bytes(b"".join(lines))
+    (there / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}))
+    return there
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"key": []}, "of no known kind"),
+        ({"key": ["rollout"]}, "holds the record of"),
+        ({"policies": ["[/]", "b"]}, "names other policies"),
+        ({"policies": ["a", "a"]}, "names other policies"),
+        ({"task": "0" * 64}, "no task, policy or rollout"),
+        ({"policy": "c"}, "no task, policy or rollout"),
+        ({"index": 2}, "no task, policy or rollout"),
+    ],
+    ids=str,
+)
+def test_a_forged_rollouts_run_is_a_sentence_in_every_command(
+    change: dict[str, Any], says: str, rolled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(forged(rolled, tmp_path / "run", **change))
+    assert says in refusal(capsys, "report", folder)
+    assert says in refusal(capsys, "tax", f"{folder}#a", f"{folder}#b")
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", folder, "--records-only"])
+    assert caught.value.code == 1
+    assert says in " ".join(capsys.readouterr().out.split())
+
+
+def test_runs_that_cannot_predict_one_another_are_told_apart_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, split in (("one", "test"), ("two", "train")):
+        result = CliRunner().invoke(group, [*STUDY, "--split", split, "--tasks", "3", "--out", str(tmp_path / name)])
+        assert result.exit_code == 0, result.output
+    path = tmp_path / "two" / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    manifest["identity"]["environment"]["versions"] = {"boards": "9"}
+    manifest["digest"] = digest(manifest["identity"])
+    path.write_bytes(canonical(manifest) + b"\n")
+    forged(tmp_path / "two", tmp_path / "other")
+    line = refusal(capsys, "transport", str(tmp_path / "one"), "--external", str(tmp_path / "other"))
+    assert "the environment: versions" in line
+    assert "{" not in line
+
+
+def test_an_examination_does_not_wait_for_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        spec = f"a=openai:http://127.0.0.1:{taken.getsockname()[1]}/v1#m"
+        line = refusal(capsys, "doctor", "-p", spec, code=3)
+    tries = re.search(r"gave no good answer in (\d+) tries", line)
+    assert tries is not None
+    assert int(tries[1]) <= 7, "with the patience of a run there are eight tries and more"
+
+
+def test_a_dry_run_does_not_wait_for_a_server_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as taken:  # bound and not listening: nobody else can answer there
+        taken.bind(("127.0.0.1", 0))
+        spec = f"a=openai:http://127.0.0.1:{taken.getsockname()[1]}/v1#m"
+        line = refusal(capsys, "run", "sokoban", "-p", spec, "--cross", "a", "--dry-run")
+    tries = re.search(r"gave no good answer in (\d+) tries", line)
+    # Waits of at least 1/8, 1/4, 1/2 and 1 second come first; the next one is longer than the three seconds left.
+    assert tries is not None
+    assert int(tries[1]) <= 5, "with the patience of a run there are eight tries and more"

@@ -1,0 +1,242 @@
+"""The ALFWorld adapter on the real engine: records, isolation, and the study from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from handoff import registry
+from handoff.envs.alfworld.compiled.dynamics import Dynamics
+from handoff.envs.alfworld.games.builtin import BuiltinSource
+from handoff.envs.alfworld.games.files import Game
+from handoff.envs.alfworld.native import memory
+from handoff.envs.alfworld.native.engine import NativeEngine
+from handoff.errors import DataError, EnvironmentFault, UsageError
+from handoff.protocols.frontier import study
+from handoff.records import Record
+from handoff.replay import records_digest
+
+TYPES = (
+    "look_at_obj_in_light",
+    "pick_and_place_simple",
+    "pick_clean_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+
+
+@pytest.fixture(scope="module")
+def games() -> dict[str, Game]:
+    """One built-in game of each task type."""
+    source = BuiltinSource()
+    tasks = source.tasks("valid_unseen")
+    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TYPES}
+
+
+def walk(engine: NativeEngine, game: Game) -> list[Record]:
+    return [engine.reset(game), *(engine.step(command) for command in game.walkthrough or ())]
+
+
+def test_score_and_done_are_set_at_reset_and_success_is_not_latched_by_the_engine(games: dict[str, Game]) -> None:
+    engine = NativeEngine()
+    records = walk(engine, games["look_at_obj_in_light"])
+    assert (records[0].score, records[0].done, records[0].won) == (0.0, False, False)
+    assert records[-1].won
+    assert all(not record.won for record in records[:-1])
+    away = next(c for c in records[-1].admissible if c.startswith("go to ") and "lamp" not in c)
+    assert not engine.step(away).won, "the goal holds only under the lamp"
+
+
+def test_the_memory_of_texts_changes_no_record(games: dict[str, Game]) -> None:
+    from textworld.envs.pddl import textgen
+
+    def wander(engine: NativeEngine, game: Game) -> list[Record]:
+        rng = random.Random(game.id)
+        records = [*walk(engine, game), engine.reset(game)]
+        for _ in range(6):
+            records.append(engine.step(rng.choice([*records[-1].admissible, "go to nowhere 1"])))
+        return records
+
+    remembering = NativeEngine()
+    for name in ("look_at_obj_in_light", "pick_two_obj_and_place"):
+        found = [wander(remembering, games[name]) for _ in range(2)]
+        with memory.without():
+            assert not hasattr(textgen._parse_and_convert, "__wrapped__"), "textworld's own"
+            expected = wander(NativeEngine(), games[name])
+        assert hasattr(textgen._parse_and_convert, "__wrapped__")
+        assert found == [expected, expected]
+
+
+def test_text_that_is_no_command_changes_nothing_and_says_so(games: dict[str, Game]) -> None:
+    engine = NativeEngine()
+    before = engine.reset(games["pick_and_place_simple"])
+    for text in ("put apple 1 in/on desk 1", "", "LOOK", "{6*7}", "x" * 3000):
+        after = engine.step(text)
+        assert after.observation == "Nothing happens."
+        assert after.admissible == before.admissible
+
+
+def test_the_host_keeps_its_arguments_and_its_output(
+    games: dict[str, Game], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["mine", "--flag"])
+    stdout = sys.stdout
+    for _ in range(2):  # once by translating, once from the cache
+        NativeEngine().reset(games["pick_and_place_simple"])
+        assert sys.argv == ["mine", "--flag"]
+        assert sys.stdout is stdout
+    assert capsys.readouterr().out == ""
+
+
+def test_the_native_engine_leaves_the_hosts_variables_and_home_folder_alone(tmp_path: Path) -> None:
+    script = (
+        "import os; from handoff.envs.alfworld.native.engine import NativeEngine; NativeEngine();"
+        "print(os.environ.get('ALFWORLD_DATA'), os.listdir(os.path.expanduser('~')))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "ALFWORLD_DATA"}
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**environment, "HOME": str(tmp_path), "HANDOFF_CACHE": str(tmp_path / "cache")},
+    )
+    assert result.stdout.strip() == "None []"
+
+
+def test_records_are_equal_whether_the_translation_was_made_or_cached(
+    games: dict[str, Game], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
+    script = (
+        "import sys; from handoff.envs.alfworld.games.builtin import BuiltinSource as B;"
+        "from handoff.envs.alfworld.native.engine import NativeEngine; from handoff.replay import records_digest as d;"
+        "s = B(); t = next(t for t in s.tasks('valid_unseen') if t.type == 'pick_heat_then_place_in_recep');"
+        "g = s.load(t); e = NativeEngine(); print(d([e.reset(g), *(e.step(c) for c in g.walkthrough)]))"
+    )
+    digests = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+        for _ in range(2)
+    ]
+    assert list(tmp_path.rglob("*.json.z")), "the translation is on disk"
+    assert digests[0] == digests[1]
+
+
+def test_another_thread_is_refused_before_the_engine_is_called(games: dict[str, Game]) -> None:
+    engine = NativeEngine()
+    errors: list[Exception] = []
+
+    def other() -> None:
+        try:
+            engine.reset(games["pick_and_place_simple"])
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert len(errors) == 1
+    assert isinstance(errors[0], EnvironmentFault)
+    assert "not thread-safe" in str(errors[0])
+
+
+def test_interleaved_engines_show_what_they_show_alone(games: dict[str, Game]) -> None:
+    first, second = games["pick_and_place_simple"], games["pick_cool_then_place_in_recep"]
+    alone = [records_digest(walk(NativeEngine(), game)) for game in (first, second)]
+    engines = [NativeEngine(), NativeEngine()]
+    shown = [[engine.reset(game)] for engine, game in zip(engines, (first, second), strict=True)]
+    longest = max(len(first.walkthrough or ()), len(second.walkthrough or ()))
+    for index in range(longest):
+        for engine, game, records in zip(engines, (first, second), shown, strict=True):
+            if index < len(game.walkthrough or ()):
+                assert game.walkthrough is not None
+                records.append(engine.step(game.walkthrough[index]))
+    assert [records_digest(records) for records in shown] == alone
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda p: p[: len(p) // 2], "problem"),
+        (lambda p: p.replace("(:goal", "(:gaol", 1), "problem"),
+        (lambda p: "(define (problem x) (:domain alfred))", "problem"),
+        (lambda d: d[: len(d) // 2], "domain"),
+        (lambda d: d + "\n; trailing\n" + ")" * 3, "domain"),
+    ],
+)
+def test_a_malformed_problem_or_domain_is_a_data_error_on_both_engines(
+    games: dict[str, Game], change: object, where: str
+) -> None:
+    assert callable(change)
+    whole = games["pick_and_place_simple"]
+    texts = {"domain": whole.domain, "grammar": whole.grammar, "problem": whole.problem}
+    texts[where] = change(texts[where])
+    broken = Game.of(**texts)
+    with pytest.raises(DataError):
+        Dynamics.compile(broken.domain, broken.grammar, broken.problem)
+    with pytest.raises(DataError, match="textworld cannot load"):
+        NativeEngine().reset(broken)
+
+
+@pytest.mark.parametrize("engine", ["native", "compiled"])
+def test_both_engines_show_equal_records_and_certificates_through_the_adapter(engine: str) -> None:
+    environment = registry.create("alfworld", {"data": "builtin", "engine": engine})
+    task = next(t for t in environment.tasks("valid_seen") if t.type == "pick_two_obj_and_place")
+    reference = registry.create("alfworld", {"data": "builtin", "engine": "native"})
+    shown = [environment.reset(task, 0)]
+    expected = [reference.reset(task, 0)]
+    for command in ("help", "look", "nonsense", *environment.plan()):  # type: ignore[attr-defined]
+        shown.append(environment.step(command))
+        expected.append(reference.step(command))
+    assert shown == expected
+    assert shown[-1].won
+
+
+@pytest.mark.parametrize("options", [{"trust_games": "False"}, {"trust_games": 1}, {"data": 3}, {"data": ["x"]}])
+def test_an_option_of_another_type_is_refused_and_never_means_trust(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=r"trust_games is true or false|data is a path"):
+        registry.create("alfworld", {"data": "builtin", **options})
+
+
+def test_an_engine_that_does_not_exist_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="no engine 'fast'; it has compiled and native"):
+        registry.create("alfworld", {"engine": "fast"})
+
+
+@pytest.mark.slow
+def test_a_study_on_built_in_games_runs_and_passes_its_audit_on_the_native_engine(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [
+        *(sys.executable, "-m", "handoff", "run", "alfworld", "--data", "builtin", "-p", "rl=expert"),
+        *("-p", "sft=noisy:0.5", "--cross", "sft,rl", "--tasks", "6", "--slots", "1", "--budget", "12"),
+        *("--out", str(folder), "-q"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    loaded = study.load(folder)
+    assert loaded.owed == (0, 0)
+    experts = [run for run in loaded.trajectories.values() if run.reacher == "rl"]
+    assert all(run.arrived for run in experts), "the expert always arrives"
+    ends = [end for end in loaded.endpoints.values() if end.solver == "rl" and end.arrived]
+    assert ends
+    assert all(end.won and end.bridge for end in ends), "the expert always finishes from two actions away"
+    audit = subprocess.run(
+        [sys.executable, "-m", "handoff", "audit", str(folder), "--json", "-q"], capture_output=True, text=True
+    )
+    assert audit.returncode == 0, audit.stdout
+    counts = {check["name"]: check["count"] for check in json.loads(audit.stdout)["checks"]}
+    assert counts["replay"] == 12
+    assert counts["continuations"] == sum(end.arrived for end in loaded.endpoints.values())
+    environment = registry.create("alfworld", {"data": "builtin"})
+    stated = loaded.identity["environment"]
+    assert stated["versions"] == environment.describe()["versions"]
+    assert len(stated["domain_sha256"]) == len(stated["grammar_sha256_sentence_masked"]) == 1

@@ -1,0 +1,470 @@
+"""The bootstrap: equal to a plain loop, right in its variance, honest where data say nothing."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit import paper_tables
+from scipy import stats
+
+from handoff.errors import UsageError
+from handoff.estimation.bootstrap import Estimate, draw, estimate, plan_of
+from handoff.estimation.draws import distributions
+from handoff.estimation.estimands import Estimand, estimand, standard
+from handoff.estimation.evaluation import Evaluation
+from handoff.estimation.intervals import effective_trials, percentiles, score, student, widened
+from handoff.estimation.jackknife import spread
+from handoff.estimation.lookup import packing
+from handoff.estimation.resampling import Plan, ordinary, rescaled
+from handoff.estimation.table import Table
+from handoff.estimation.tails import Tails
+
+BOTH = ("sft", "rl")
+CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
+SIZES = (2, 3, 5, 9)  # all but the last have their draws listed
+
+
+def unbalanced(sizes: tuple[int, ...] = SIZES, slots: int = 3, seed: int = 5) -> Table:
+    rng = np.random.default_rng(seed)
+    tasks = sum(sizes)
+    arrived_WTS = rng.random((2, tasks, slots)) < np.array([0.3, 0.8])[:, None, None]
+    won_WRTS = (rng.random((2, 2, tasks, slots)) < np.array([0.5, 0.9])[None, :, None, None]) & arrived_WTS[:, None]
+    strata = tuple(f"type {g}" for g, n in enumerate(sizes) for _ in range(n))
+    return Table(
+        BOTH, BOTH, tuple(f"{t:03d}" for t in range(tasks)), strata, tuple(range(slots)), arrived_WTS, won_WRTS
+    )
+
+
+SLOW = [
+    estimand("reach", reacher="rl"),
+    estimand("solve", reacher="sft", solver="rl"),
+    estimand("interaction", **CROSS),
+    estimand("survivor_interaction", **CROSS),
+    estimand("state_term", **CROSS),
+    estimand("completion", reachers=BOTH, solver="sft"),
+    estimand("endpoint", reacher="rl", solver="sft", type="type 2"),
+]
+
+
+def counts_of(plan: Plan, draws: int, seed: int, stream: int = 0) -> np.ndarray:
+    return np.concatenate([block.counts_BT for block in plan.blocks(draws, seed, stream)])
+
+
+def divided(a: float, b: float) -> float:
+    return a / b if b else math.nan
+
+
+def slow_draw(table: Table, taken: list[int], weights: dict[str, float]) -> list[float]:
+    """One draw, written as loops over the drawn tasks and their seed slots, ratios by hand."""
+
+    def total(array_TS: np.ndarray, of: list[str]) -> float:
+        whole = 0.0
+        for type in of:
+            counted = 0
+            for task in taken:
+                if table.strata[task] == type:
+                    for slot in range(len(table.slots)):
+                        counted += int(array_TS[task][slot])
+            whole += counted * weights[type]
+        return whole
+
+    every = list(table.types)
+    ones = np.ones((len(table.tasks), len(table.slots)), int)
+    n = total(ones, every)
+    arrived = [total(table.arrived_WTS[w], every) for w in (0, 1)]
+    won = [[total(table.won_WRTS[w, r], every) for r in (0, 1)] for w in (0, 1)]
+    reach = [divided(arrived[w], n) for w in (0, 1)]
+    solve = [[divided(won[w][r], arrived[w]) for r in (0, 1)] for w in (0, 1)]
+    effect = [divided(won[w][1], n) - divided(won[w][0], n) for w in (0, 1)]
+    survivor = (solve[1][1] - solve[1][0]) - (solve[0][1] - solve[0][0])
+    one = ["type 2"]
+    return [
+        reach[1],
+        solve[0][1],
+        effect[1] - effect[0],
+        survivor,
+        reach[0] * survivor,
+        divided(won[0][0] + won[1][0], arrived[0] + arrived[1]),
+        divided(total(table.won_WRTS[1, 0], one), total(ones, one)),
+    ]
+
+
+@pytest.mark.parametrize("method", ["paper", "rescaled"])
+def test_the_weight_matrix_equals_a_loop_written_bootstrap_on_the_same_draws_exactly(method: str) -> None:
+    table = unbalanced()
+    plan = plan_of(table, method)
+    fast_EB = draw(Evaluation(table, SLOW), plan, 300, seed=11)
+    counts_BT = counts_of(plan, 300, 11)
+    size = dict(zip(table.types, SIZES, strict=True))
+    weights = {type: 1.0 if method == "paper" else size[type] / (size[type] - 1) for type in table.types}
+    for b in range(300):
+        taken = [task for task in range(len(table.tasks)) for _ in range(int(counts_BT[b, task]))]
+        for type, n in size.items():
+            assert sum(table.strata[task] == type for task in taken) == (n if method == "paper" else n - 1)
+        slow = slow_draw(table, taken, weights)
+        assert [x.hex() for x in slow] == [float(x).hex() for x in fast_EB[:, b]]
+
+
+def test_a_drawn_task_is_equally_often_each_task_of_its_type() -> None:
+    plan = ordinary(unbalanced().strata)
+    counts_BT = counts_of(plan, 20_000, 3)
+    # A task's count in one draw is binomial(n, 1/n): mean 1, variance below 1; the mean of 20,000 has s.d. < 0.0071.
+    assert np.abs(counts_BT.mean(axis=0) - 1).max() < 0.03
+
+
+def test_draws_do_not_depend_on_how_many_are_asked_for() -> None:
+    plan = rescaled(unbalanced().strata)
+    few = counts_of(plan, 9_000, 7)
+    many = counts_of(plan, 50_000, 7)
+    assert np.array_equal(few, many[:9_000])
+    other = counts_of(plan, 9_000, 7, stream=1)
+    assert not np.array_equal(few, other)
+
+
+def test_rescaled_draws_have_the_variance_of_a_stratified_mean_and_ordinary_ones_four_fifths_of_it() -> None:
+    table = paper_tables.unseen()
+    mean_T = table.arrived_WTS[1].mean(axis=1)
+    # Six strata of five tasks, each with weight 1/6: var = sum (1/6)^2 s_h^2 / 5.
+    exact = sum(np.var(mean_T[5 * h : 5 * h + 5], ddof=1) / 5 / 36 for h in range(6))
+    evaluation = Evaluation(table, [estimand("reach", reacher="rl")])
+    by_jackknife = spread(evaluation, rescaled(table.strata))
+    assert by_jackknife.variance_E[0] == pytest.approx(exact)
+    variance = {m: draw(evaluation, plan_of(table, m), 40_000, 1)[0].var() for m in ("paper", "rescaled")}
+    # The variance of 40,000 draws is known to about sqrt(2 / 40,000) = 0.7%.
+    assert variance["rescaled"] == pytest.approx(exact, rel=0.04)
+    assert variance["paper"] == pytest.approx(exact * 4 / 5, rel=0.04)
+
+
+def test_jackknife_degrees_of_freedom_are_welch_satterthwaites() -> None:
+    rng = np.random.default_rng(2)
+    arrived_WTS = np.concatenate([rng.random((1, 8, 4)) < 0.2, rng.random((1, 8, 4)) < 0.6], axis=1)
+    table = Table(
+        ("w",), (), tuple(f"{t:02d}" for t in range(16)), ("a",) * 8 + ("b",) * 8, (0, 1, 2, 3), arrived_WTS,
+        np.zeros((1, 0, 16, 4), bool),
+    )  # fmt: skip
+    found = spread(Evaluation(table, [estimand("reach", reacher="w")]), rescaled(table.strata))
+    mean_T = arrived_WTS[0].mean(axis=1)
+    assert found.freedom_E[0] == pytest.approx(stats.ttest_ind(mean_T[:8], mean_T[8:], equal_var=False).df)
+
+
+def test_percentiles_are_numpys() -> None:
+    rng = np.random.default_rng(0)
+    for size in (100, 101, 777):
+        values_B = rng.standard_normal(size).round(1)
+        for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.5, 0.5), (0.0, 1.0)):
+            assert percentiles(values_B.copy(), low, high) == pytest.approx(np.quantile(values_B, [low, high]))
+
+
+def test_score_interval_is_wilsons() -> None:
+    z = stats.norm.ppf(0.975)
+    for k, n in ((0, 10), (3, 10), (10, 10), (99, 120)):
+        wilson = stats.binomtest(k, n).proportion_ci(0.95, method="wilson")
+        assert score(k / n, n, z) == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+
+
+def test_effective_trials_undo_the_binomial_variance_and_never_exceed_the_trials() -> None:
+    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30) == pytest.approx(40)
+    assert effective_trials(0.25, 1e-9, 120, 30) == 120
+    assert effective_trials(0.5, 0.0, 120, 30) == 120
+    assert effective_trials(1.0, 0.0, 120, 30) == 30
+
+
+def test_widened_percentiles_are_the_nominal_ones_with_many_degrees_of_freedom_and_wider_with_few() -> None:
+    assert widened(0.95, 1e9) == pytest.approx((0.025, 0.975), abs=1e-6)
+    low, _ = widened(0.95, 24)
+    assert low == pytest.approx(stats.norm.cdf(-2.0639), abs=1e-5)  # t table: 2.064 at 24 degrees of freedom
+    assert student(0.95, 0.2) == pytest.approx(12.706, abs=1e-3)  # one degree of freedom at least
+
+
+# Against the paper's printed intervals.
+
+
+def median_ends(tables: list[Table], asked: list[Estimand]) -> list[tuple[float, float]]:
+    """In points: the median low and the median high of the paper's interval over ``tables``."""
+    made = [estimate(table, asked, draws=4000, interval="paper").estimates for table in tables]
+    ends_NE = np.array([[(found.low, found.high) for found in one] for one in made], float)
+    return [(100 * float(low), 100 * float(high)) for low, high in np.median(ends_NE, axis=0)]
+
+
+def test_margins_of_the_unseen_split_give_intervals_near_the_printed_ones() -> None:
+    names = ("interaction", "survivor_interaction", "survivor_minus_interaction")
+    asked = [estimand(name, **CROSS) for name in names]
+    # The margins leave open which tasks have the ones, so single tables vary by several points.
+    found = median_ends([paper_tables.unseen(seed) for seed in range(40)], asked)
+    for ours, printed, near in zip(found, ((13.3, 35.0), (-45.8, 22.7), (-68.6, -7.3)), (3, 8, 8), strict=True):
+        assert ours == pytest.approx(printed, abs=near)
+
+
+def test_margins_of_the_seen_split_give_intervals_near_the_printed_ones() -> None:
+    asked = [
+        estimand("interaction", **CROSS),
+        estimand("reach_gap", a="sft", b="rl"),
+        estimand("completion_gap", reachers=BOTH, a="sft", b="rl"),
+    ]
+    found = median_ends([paper_tables.seen(seed) for seed in range(40)], asked)
+    for ours, printed in zip(found, ((6.7, 27.5), (54.2, 77.5), (11.2, 41.3)), strict=True):
+        assert ours == pytest.approx(printed, abs=4.5)
+
+
+def test_margins_of_the_unseen_split_give_empty_draws_near_the_printed_55_in_100_000() -> None:
+    table = paper_tables.unseen()
+    assert (table.arrived_WTS.any(axis=2).sum(axis=1)).tolist() == [6, 28]
+    assert len({table.strata[t] for t in np.flatnonzero(table.arrived_WTS[0].any(axis=1))}) == 4
+    made = estimate(table, interval="paper")
+    # No SFT arrival: none of 1, 1, 2, 2 of five tasks in four types: 0.8^10 * 0.6^10 = 64.9 in 100,000, s.d. 8.1.
+    expected = 100_000 * 0.8**10 * 0.6**10
+    assert abs(55 - expected) < 2 * 8.1
+    assert abs(made.get("survivor_interaction", **CROSS).excluded - expected) < 4 * 8.1
+    assert made.get("interaction", **CROSS).excluded == 0
+
+
+# What data cannot say.
+
+
+def all_ones() -> Table:
+    table = paper_tables.unseen()
+    ones_WTS, ones_WRTS = np.ones_like(table.arrived_WTS), np.ones_like(table.won_WRTS)
+    return Table(BOTH, BOTH, table.tasks, table.strata, table.slots, ones_WTS, ones_WRTS)
+
+
+def test_all_ones_are_flagged_degenerate_with_a_percentile_interval_of_1_to_1() -> None:
+    made = estimate(all_ones(), draws=500, interval="paper")
+    found = made.get("solve", reacher="sft", solver="rl")
+    assert (found.point, found.low, found.high, found.degenerate) == (1.0, 1.0, 1.0, True)
+
+
+def test_all_ones_have_an_honest_default_interval_or_none() -> None:
+    made = estimate(all_ones(), draws=500)
+    rate = made.get("solve", reacher="sft", solver="rl")
+    # Wilson on 30 tasks, t at 24 degrees of freedom: 30 / (30 + 2.0639^2) = 0.8756.
+    assert rate.degenerate
+    assert (rate.low, rate.high) == (pytest.approx(0.8756, abs=1e-4), pytest.approx(1.0))
+    contrast = made.get("interaction", **CROSS)
+    assert (contrast.point, contrast.low, contrast.degenerate) == (0.0, None, True)
+    assert contrast.interval_reason is not None
+    assert "no width" in contrast.interval_reason
+
+
+def test_strata_of_1_and_9_tasks_stay_fixed_in_the_papers_draws_and_say_what_that_means() -> None:
+    table = unbalanced((1, 9))
+    counts_BT = counts_of(plan_of(table, "paper"), 1000, 0)
+    assert (counts_BT[:, 0] == 1).all()
+    assert (counts_BT[:, 1:].sum(axis=1) == 9).all()
+    found = estimate(table, [estimand("interaction", **CROSS)], draws=500, interval="paper").estimates[0]
+    assert any("only one task of type type 0" in note and "too narrow" in note for note in found.notes)
+    lone = estimate(table, [estimand("reach", reacher="rl", type="type 0")], draws=500, interval="paper").estimates[0]
+    assert lone.degenerate
+
+
+def test_strata_of_1_and_9_tasks_are_drawn_together_by_default_and_replicates_without_one_are_counted() -> None:
+    table = unbalanced((1, 9))
+    plan = plan_of(table, "rescaled")
+    assert [(len(s.tasks), s.takes) for s in plan.strata] == [(10, 9)]
+    asked = [estimand("interaction", **CROSS), estimand("reach", reacher="rl", type="type 0")]
+    whole, lone = estimate(table, asked, draws=10_000).estimates
+    assert whole.low is not None
+    assert whole.notes == ("only one task of type type 0: drawn together with another stratum",)
+    # The lone task is missing from a draw with probability 0.9^9 = 38.7%.
+    assert lone.low is None
+    assert lone.excluded == pytest.approx(10_000 * 0.9**9, abs=250)
+    assert lone.interval_reason is not None
+    assert f"{lone.excluded:,} of 10,000 draws" in lone.interval_reason
+
+
+def test_two_lone_types_are_drawn_together_and_leave_the_others_alone() -> None:
+    plan = rescaled(("a", "b", "b", "b", "c"))
+    assert [(s.tasks.tolist(), s.takes) for s in plan.strata] == [([1, 2, 3], 2), ([0, 4], 1)]
+    assert plan.lone == ("a", "c")
+
+
+def test_more_than_one_percent_of_empty_draws_refuse_an_interval_with_the_count() -> None:
+    table = paper_tables.unseen()
+    arrived_WTS = table.arrived_WTS.copy()
+    keep = np.flatnonzero(arrived_WTS[0].any(axis=1))[[0, 1]]  # one task in each of two types
+    arrived_WTS[0, np.setdiff1d(np.arange(30), keep)] = False
+    rare = Table(BOTH, BOTH, table.tasks, table.strata, table.slots, arrived_WTS, table.won_WRTS & arrived_WTS[:, None])
+    for method, takes in (("paper", 5), ("rescaled", 4)):
+        made = estimate(rare, draws=20_000, interval=method)
+        found = made.get("solve", reacher="sft", solver="rl")
+        assert found.point is not None
+        assert (found.low, found.high) == (None, None)
+        # Both tasks missed: 0.8^(2 takes), 10.7% or 16.8%; its s.d. in 20,000 draws is below 60.
+        assert found.excluded == pytest.approx(20_000 * 0.8 ** (2 * takes), abs=240)
+        assert found.interval_reason is not None
+        assert f"{found.excluded:,} of 20,000 draws" in found.interval_reason
+        assert made.get("reach", reacher="sft").low is not None
+
+
+def test_one_task_alone_has_points_but_no_default_interval() -> None:
+    table = unbalanced((1,))
+    for found in estimate(table, draws=200).estimates:
+        assert found.low is None
+        assert found.interval_reason is not None
+
+
+# Same seed, same numbers.
+
+
+def ends(found: Estimate) -> tuple[object, ...]:
+    return found.point, found.low, found.high, found.excluded
+
+
+def test_the_default_interval_of_a_contrast_is_wider_than_the_papers() -> None:
+    table = paper_tables.unseen()
+    paper, ours = (estimate(table, draws=20_000, interval=m).get("interaction", **CROSS) for m in ("paper", "default"))
+    assert paper.low is not None
+    assert paper.high is not None
+    assert ours.low is not None
+    assert ours.high is not None
+    # sqrt(5/4) for the variance, at least 2.06/1.96 for t: between 1.15 and 1.35 with the coarse steps of the draws.
+    assert 1.15 < (ours.high - ours.low) / (paper.high - paper.low) < 1.35
+
+
+def test_estimands_asked_for_alone_or_together_have_the_same_intervals() -> None:
+    table = unbalanced()
+    every = estimate(table, draws=1000)
+    for wanted in standard(table)[::7]:
+        (alone,) = estimate(table, [wanted], draws=1000).estimates
+        assert ends(alone) == ends(next(e for e in every.estimates if e.estimand == wanted))
+
+
+def test_estimates_beyond_what_is_kept_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = unbalanced()
+    before = estimate(table, draws=500)
+    monkeypatch.setattr("handoff.estimation.bootstrap.VALUES", 1500)
+    assert [ends(e) for e in estimate(table, draws=500).estimates] == [ends(e) for e in before.estimates]
+
+
+SCRIPT = """
+import json, paper_tables
+from handoff.bootstrap import estimate
+print(json.dumps(estimate(paper_tables.unseen(), draws=2000, seed=4).to_json(), allow_nan=False))
+"""
+
+
+def test_intervals_are_the_same_bytes_in_every_process() -> None:
+    here = Path(__file__).resolve().parent
+    out = set()
+    for hash_seed, threads in (("1", "1"), ("77", "2")):
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "OPENBLAS_NUM_THREADS": threads}
+        env["PYTHONPATH"] = os.pathsep.join([str(here.parent), str(here)])
+        out.add(subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, check=True).stdout)
+    assert len(out) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interval": "bca"}, "no interval is named 'bca'; known: rescaled, paper"),
+        ({"draws": 99}, "99 draws are too few"),
+        ({"level": 1.0}, "between 0 and 1"),
+        ({"level": math.nan}, "between 0 and 1"),
+    ],
+)
+def test_options_that_make_no_interval_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        estimate(unbalanced(), [Estimand("reach", (("reacher", "rl"),))], **options)  # type: ignore[arg-type]
+
+
+# What makes it fast gives the same numbers.
+
+
+@pytest.mark.parametrize("method", ["paper", "rescaled"])
+@pytest.mark.parametrize("sizes", [SIZES, (5,) * 6, (1, 2, 1, 12), (30, 9)])
+def test_looked_up_draws_are_those_of_the_weight_matrix_exactly(sizes: tuple[int, ...], method: str) -> None:
+    table = unbalanced(sizes)
+    plan = plan_of(table, method)
+    evaluation = Evaluation(table, standard(table))
+    values_EB = draw(evaluation, plan, 700, seed=3)
+    shares = (0.1, 0.8)
+    everywhere = dict.fromkeys(range(len(values_EB)), shares)
+    for e, found in enumerate(distributions(evaluation, plan, 700, 3, everywhere)):
+        if math.isnan(evaluation.points_E[e]):
+            assert found.draws == 0
+            continue
+        defined_B = values_EB[e][~np.isnan(values_EB[e])]
+        assert (found.draws, found.excluded) == (700, 700 - len(defined_B))
+        if len(defined_B):
+            assert (found.least, found.most) == (defined_B.min(), defined_B.max())
+            assert found.ends == percentiles(defined_B, *shares)
+
+
+def test_draws_that_need_no_quantiles_leave_whether_they_vary_and_the_empty_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = unbalanced()
+    plan = plan_of(table, "rescaled")
+    evaluation = Evaluation(table, standard(table))
+    monkeypatch.setattr("handoff.estimation.resampling.BLOCK", 64)  # several blocks, of which the last is shorter
+    asked = distributions(evaluation, plan, 500, 3, dict.fromkeys(range(len(evaluation.estimands)), (0.3, 0.7)))
+    passed = distributions(evaluation, plan, 500, 3, {0: (0.3, 0.7)})
+    sooner = 0
+    for e, (a, b) in enumerate(zip(asked, passed, strict=True)):
+        assert (a.excluded, a.varies) == (b.excluded, b.varies)
+        assert b.draws == a.draws or (b.varies and evaluation.surely_defined(e))
+        assert b.ends == (a.ends if e == 0 else None)
+        sooner += b.draws < a.draws
+    assert sooner > 3
+
+
+@pytest.mark.parametrize("sorted_values", [False, True])
+def test_quantiles_from_the_tails_of_blocks_are_those_of_all_values(sorted_values: bool) -> None:
+    rng = np.random.default_rng(2)
+    answered = 0
+    for size, block in ((1, 5), (2, 1), (90, 20), (1_000, 100), (30_000, 4_000)):
+        values_B = rng.standard_normal(size).round(2)
+        if sorted_values:
+            values_B.sort()  # what the first block shows of the others is wrong then
+        for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.4, 0.6), (0.5, 0.5), (0.0, 1.0)):
+            tails = Tails(low, high)
+            for first in range(0, size, block):
+                tails.add(values_B[first : first + block])
+            found = tails.percentiles()
+            if found is None:
+                assert sorted_values
+                continue
+            answered += 1
+            assert found == percentiles(values_B.copy(), low, high)
+    assert answered == 25 or (sorted_values and answered)
+    assert Tails(0.1, 0.9).percentiles() is None
+
+
+def test_tails_that_fall_short_are_made_up_for_from_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = unbalanced()
+    monkeypatch.setattr("handoff.estimation.resampling.BLOCK", 64)
+    whole = estimate(table, draws=1_000)
+    short: list[bool] = []
+
+    def percentiles_of(tails: Tails) -> None:
+        short.append(True)
+
+    monkeypatch.setattr(Tails, "percentiles", percentiles_of)
+    assert estimate(table, draws=1_000) == whole
+    assert short
+
+
+@pytest.mark.parametrize("largest", [255, 256, 65_535, 65_536, 2**32 - 1, 2**32])
+def test_packed_numbers_add_up_to_the_largest_total_without_touching_their_neighbours(largest: int) -> None:
+    rng = np.random.default_rng(largest)
+    for many in (1, 3, 8, 11):
+        kept = packing(many, largest)
+        part_LK = rng.integers(0, largest // 2 + 1, (40, many))
+        rest_LK = largest - part_LK  # every sum is the largest total
+        words_WL = kept.pack(part_LK) + kept.pack(rest_LK)
+        assert np.array_equal(kept.unpack(words_WL), np.full((many, 40), float(largest)))
+        assert np.array_equal(kept.unpack(kept.pack(part_LK)), part_LK.T)
+
+
+def test_percentiles_of_repeated_values_are_numpys_of_all_of_them() -> None:
+    rng = np.random.default_rng(4)
+    for size in (1, 2, 30):
+        values_V, times_V = rng.standard_normal(size), rng.integers(1, 40, size)
+        every = np.repeat(values_V, times_V)
+        for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.5, 0.5), (0.0, 1.0)):
+            assert percentiles(values_V, low, high, times_V) == pytest.approx(np.quantile(every, [low, high]))

@@ -1,0 +1,149 @@
+"""Prompts are data: templates, windows, conversations, the sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from handoff.canonical import digest
+from handoff.errors import DataError, HandoffError, UsageError
+from handoff.policies import Request, Turn
+from handoff.policies.language.prompts import Template
+from handoff.records import Record, Task
+
+TASK = Task("0" * 64, "clean a mug", "clean", "test")
+
+
+def record(n: int, *more: str) -> Record:
+    return Record(f"You see thing {n}.", ("look", *more), 0.0, False, False)
+
+
+def request(count: int, remaining: int = 7) -> Request:
+    turns = tuple(
+        Turn(f"do {n}", record(n), f"<think>t{n}</think><action>do {n}</action>") for n in range(1, count + 1)
+    )
+    return Request(TASK, 5, Record("Your task is to: clean a mug.", ("look",), 0.0, False, False), turns, remaining)
+
+
+def test_a_plain_template_is_one_user_message_with_every_variable() -> None:
+    source = (
+        "{{ task.name }}|{{ reset }}|{{ observation }}|{{ admissible | join(',') }}|{{ step }}|{{ remaining }}|"
+        "{{ skipped }}|{% for turn in history %}{{ turn.number }}:{{ turn.before }}>{{ turn.action }}>"
+        "{{ turn.observation }};{% endfor %}"
+    )
+    prompt = Template("mine", source, history=1).render(request(2))
+    shown = (
+        "clean a mug|Your task is to: clean a mug.|You see thing 2.|look|2|7|1|"
+        "2:You see thing 1.>do 2>You see thing 2.;"
+    )
+    assert prompt.messages == (("user", shown),)
+
+
+def test_a_template_can_be_written_exactly_as_a_checkpoint_was_trained() -> None:
+    source = (
+        "\nTask: {{ reset.split('Your task is to: ')[1] }}\nPrior to this step, {{ step }} step(s). "
+        "[{% for turn in history %}Observation {{ turn.number }}: '{{ turn.before }}', "
+        "Action {{ turn.number }}: '{{ turn.action }}'{{ '' if loop.last else '\n' }}{% endfor %}]\n"
+        "Now: {{ observation }} Admissible: [{% for c in admissible if c != 'help' %}'{{ c }}'"
+        "{{ '' if loop.last else ',\n ' }}{% endfor %}].\n\n"
+    )
+    prompt = Template("mine", source, history=2).render(request(3))
+    assert prompt.messages[0][1] == (
+        "\nTask: clean a mug.\nPrior to this step, 3 step(s). "
+        "[Observation 2: 'You see thing 1.', Action 2: 'do 2'\nObservation 3: 'You see thing 2.', Action 3: 'do 3']\n"
+        "Now: You see thing 3. Admissible: ['look'].\n"
+    ), "only the newline at the end of the file is not part of the prompt"
+
+
+def test_the_built_in_template_shows_the_window_the_commands_and_how_to_answer() -> None:
+    text = Template.named("default", history=2).render(request(5)).messages[-1][1]
+    assert "Your task is to: clean a mug." in text
+    assert "The first 3 steps are left out" in text
+    assert "do 3" not in text
+    assert "[step 4] You: do 4\nYou see thing 4." in text
+    assert "You have taken 5 steps" in text
+    assert "\n- look\n" in text
+    assert "<action>" in text
+    for format, sign in (("last_line", "last line"), ("json", '{"action": "..."}'), ("choice", "nothing else")):
+        other = Template.named("default", format=format).render(request(0)).messages[-1][1]
+        assert sign in other
+        assert "<action>" not in other
+
+
+def test_a_spent_step_is_shown_as_such() -> None:
+    spent = Request(TASK, 0, record(0), (Turn("", record(0), "hm"),), 3)
+    assert "(no usable command)" in Template.named("default").render(spent).messages[-1][1]
+    assert "held no usable command" in Template.named("turns").render(spent).messages[-1][1]
+
+
+def test_a_conversation_is_appended_to_and_never_rendered_differently() -> None:
+    template = Template.named("turns", history=None)
+    before: tuple[tuple[str, str], ...] = ()
+    for count in range(5):
+        messages = template.render(request(count)).messages
+        assert messages[: len(before)] == before
+        assert [role for role, _ in messages] == ["system", "user"] + ["assistant", "user"] * count
+        before = messages
+    assert before[2] == ("assistant", "<think>t1</think><action>do 1</action>")
+
+
+def test_the_system_prompt_can_be_replaced_or_left_out() -> None:
+    assert Template.named("turns", system="Be brief.").render(request(0)).messages[0] == ("system", "Be brief.")
+    assert Template.named("turns", system="").render(request(0)).messages[0][0] == "user"
+    assert Template.named("default", system="Be brief.").render(request(0)).messages[0] == ("system", "Be brief.")
+
+
+def test_the_text_form_joins_messages_and_has_a_digest_of_its_own() -> None:
+    chat = Template.named("turns").render(request(1))
+    text = Template.named("turns", form="text").render(request(1))
+    assert text.text == "\n".join(content for _, content in chat.messages)
+    assert text.digest() == digest({"text": text.text})
+    assert chat.digest() == digest({"messages": [list(message) for message in chat.messages]})
+    assert chat.digest() != text.digest()
+
+
+def test_observations_are_data_and_never_template_code() -> None:
+    hostile = Record("{{ 6 * 7 }} {% block system %}x{% endblock %}", ("look",), 0.0, False, False)
+    prompt = Template.named("default").render(Request(TASK, 0, hostile, (), 1))
+    assert "{{ 6 * 7 }} {% block system %}x{% endblock %}" in prompt.messages[-1][1]
+    assert len(prompt.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{{ obsrvation }}", "'obsrvation' is undefined"),
+        ("{% if %}", "line 1"),
+        ("{% include 'other' %}", "no loader"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
+        ("{{ history.append(1) }}", "unsafe"),
+        ("{% for i in range(10000000) %}{% endfor %}", "Range too big"),
+        ("{{ 1 / 0 }}", "ZeroDivisionError"),
+        ("{% block question %}{% endblock %}", "its blocks are question"),
+        ("{% block first %}{% endblock %}", "its blocks are first"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionError"),
+    ],
+)
+def test_a_template_that_cannot_work_is_refused_before_the_run_in_one_sentence(source: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        Template("mine", source)
+    assert "\n" not in str(caught.value)
+
+
+def test_template_files_are_read_or_refused(tmp_path: Path) -> None:
+    good = tmp_path / "mine.jinja"
+    good.write_text("now {{ observation }}\n")
+    template = Template.named(str(good))
+    assert template.name == "mine.jinja"
+    assert template.render(request(0)).messages == (("user", "now Your task is to: clean a mug."),)
+    assert Template.from_json(template.to_json()) == template
+    bad = tmp_path / "bad.jinja"
+    bad.write_bytes(b"\xff\xfe")
+    for name in (str(bad), str(tmp_path), str(tmp_path / "none")):
+        with pytest.raises(HandoffError):
+            Template.named(name)
+    with pytest.raises(UsageError, match="0 turns or more"):
+        Template.named("default", history=-1)
+    with pytest.raises(UsageError, match="known: chat, text"):
+        Template.named("default", form="html")

@@ -1,0 +1,383 @@
+"""The policy behind a server, against a real HTTP server that fails in every way that servers do."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import fault_server
+from kit.fault_server import FAULTS, Model, answer, serving
+
+from handoff.canonical import digest
+from handoff.errors import DataError, Interrupted, UsageError
+from handoff.policies import ModelOptions, Request, Turn
+from handoff.policies.openai import client
+from handoff.policies.openai.client import check_url
+from handoff.policies.specs import make
+from handoff.progress import Silent
+from handoff.protocols import audit
+from handoff.protocols.frontier import config as frontier_config
+from handoff.protocols.frontier import play as frontier_play
+from handoff.protocols.frontier import study
+from handoff.records import Decision, Record, Task
+from handoff.runs.chain import Line
+from handoff.runs.folder import read_manifest
+
+OPTIONS = ModelOptions(max_prompt_tokens=50_000, patience=60.0, timeout=1.0, concurrency=16)
+CONFIG = frontier_config.Config(split="test", reachers=("a", "b"), solvers=("a", "b"), tasks=6, slots=2, reach_budget=6)
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.02)
+
+
+def run(url: str, folder: Path, options: ModelOptions = OPTIONS) -> study.Study:
+    specs = {"a": f"openai:{url}#m", "b": "noisy:0.3"}
+    frontier_play.prepare("sokoban", {}, CONFIG, specs, {"a": options}).run(folder, 0, Silent())
+    return study.load(folder)
+
+
+def records(folder: Path) -> bytes:
+    return (folder / "records.jsonl").read_bytes()
+
+
+@pytest.fixture(scope="module", params=["vllm", "plain"])
+def faultless(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("faultless") / "run"
+    with serving(dialect=request.param) as server:
+        run(server.url, folder)
+    return request.param, folder
+
+
+def test_decisions_are_what_the_server_said_under_the_schedules_seeds(faultless: tuple[str, Path]) -> None:
+    dialect, folder = faultless
+    loaded = study.load(folder)
+    statuses = set()
+    for trajectory in loaded.trajectories.values():
+        if trajectory.reacher != "a":
+            continue
+        for step in trajectory.steps:
+            decision = step.decision
+            statuses.add(decision.status)
+            assert decision.generation is not None
+            assert decision.prompt_tokens is not None
+            if dialect == "vllm":
+                assert decision.generation.digest == digest(list(decision.text.encode()))
+                assert decision.prompt_digest is not None
+            else:
+                assert decision.generation.digest is None
+                assert decision.prompt_digest is None
+    assert {"parsed", "no_action", "truncated", "empty"} <= statuses
+    assert loaded.policies["a"]["tokens"] == ("ids" if dialect == "vllm" else "rendered prompt only")
+    assert "127.0.0.1" not in json.dumps(loaded.manifest["identity"])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_fault_now_and_then_leaves_the_records_as_they_were(
+    faultless: tuple[str, Path], tmp_path: Path, fault: str
+) -> None:
+    dialect, folder = faultless
+    every = 40 if fault in ("slow", "429 date") else 5
+    with serving(lambda n: fault if n % every == 3 else None, dialect=dialect) as server:
+        run(server.url, tmp_path / "run")
+        assert server.faults > 0
+    assert records(tmp_path / "run") == records(folder)
+
+
+def test_faults_of_all_kinds_at_random_leave_the_records_as_they_were(
+    faultless: tuple[str, Path], tmp_path: Path
+) -> None:
+    dialect, folder = faultless
+    generator = random.Random(7)
+    quick = [fault for fault in FAULTS if fault not in ("slow", "429 date")]
+    with serving(lambda n: generator.choice(quick) if generator.random() < 0.4 else None, dialect=dialect) as server:
+        run(server.url, tmp_path / "run")
+    assert records(tmp_path / "run") == records(folder)
+
+
+def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change every decision of the served policy's solver turns under a valid chain, as somebody with intent would."""
+    path = folder / "records.jsonl"
+    head, lines = read_manifest(folder)["digest"], []
+    for seq, raw in enumerate(path.read_bytes().splitlines()):
+        form = json.loads(raw)
+        if form["key"][0] == "endpoint" and form["key"][-1] == "a":
+            for step in form["body"]["steps"]:
+                change(step["decision"])
+        line = Line.make(seq, head, tuple(form["key"]), form["body"])
+        head = line.digest
+        lines.append(line.encode())
+    path.write_bytes(b"".join(lines))
+    (folder / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}, separators=(",", ":")) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "failure"),
+    [
+        (lambda decision: decision["generation"].update(rendered="0" * 64), "prompts", "not what its template makes"),
+        (lambda decision: decision.update(status="no_action"), "protocol", "yet has the action"),
+    ],
+)
+def test_a_forged_decision_fails_the_audit_and_the_weaker_guarantee_is_named(
+    faultless: tuple[str, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], check: str, failure: str
+) -> None:
+    dialect, folder = faultless
+    honest = {entry.name: entry for entry in audit.audit(folder, {}, 0, Silent(), replay=False).checks}
+    assert all(entry.passed for entry in honest.values())
+    assert honest["prompts"].count > 0
+    assert ("no token ids are recorded for a" in " ".join(honest["prompts"].notes)) == (dialect == "plain")
+    shutil.copytree(folder, tmp_path / "forged")
+    forge(tmp_path / "forged", change)
+    found = {entry.name: entry for entry in audit.audit(tmp_path / "forged", {}, 0, Silent(), replay=False).checks}
+    assert found["chain"].passed
+    assert any(failure in text for text in found[check].failures)
+
+
+def test_a_retry_repeats_the_request_byte_for_byte(tmp_path: Path) -> None:
+    with serving(lambda n: "500" if n % 2 else None) as server:
+        run(server.url, tmp_path / "run")
+        asked = {body for path, body in server.bodies if path.endswith("/completions")}
+        assert asked == set(server.answered_bytes)
+        assert len(asked) > 20
+
+
+def command(url: str, folder: Path, *more: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "handoff", "run", "sokoban", "-p", f"a=openai:{url}#m", "-p", "b=noisy:0.3"),
+        *("--cross", "a,b", "--tasks", "6", "--slots", "2", "--budget", "6", "--workers", "0", "-q"),
+        *("--max-prompt-tokens", "50000", "--patience", "2", "--out", str(folder), *more),
+    ]
+
+
+@pytest.mark.parametrize("end", ["engine dead", "gone"])
+def test_a_dead_server_ends_the_run_with_what_is_owed_and_resume_finishes_it(
+    faultless: tuple[str, Path], tmp_path: Path, end: str
+) -> None:
+    dialect, folder = faultless
+    environment = {**os.environ, "OPENAI_API_KEY": "secret-key-123"}
+
+    def play(model: Model) -> Callable[[int], str | None]:
+        def plan(number: int) -> str | None:
+            if number >= 60:
+                if end == "engine dead":
+                    model.dead = True
+                return "500" if end == "engine dead" else "refuse"
+            return None
+
+        return plan
+
+    with serving(dialect=dialect) as server:
+        server.plan = play(server)
+        arguments = command(server.url, tmp_path / "run")
+        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=600)
+        port = server.server_address[1]
+        assert server.keys == {"Bearer secret-key-123"}
+    assert result.returncode == 3, result.stderr
+    assert "Traceback" not in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert "of 72 records are owed" in last
+    assert "type the same command" in last
+    assert ("its engine is dead" in last) == (end == "engine dead")
+    done = (tmp_path / "run" / "records.jsonl").read_bytes()
+    assert records(folder).startswith(done), "what was finished is what a faultless run has"
+    with serving(dialect=dialect, port=port) as server:
+        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=600)
+    assert result.returncode == 0, result.stderr
+    assert records(tmp_path / "run") == records(folder)
+    for path in (tmp_path / "run").iterdir():
+        assert b"secret-key-123" not in path.read_bytes()
+
+
+def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str, Path], tmp_path: Path) -> None:
+    dialect, folder = faultless
+    with serving(lambda n: time.sleep(0.02) or None, dialect=dialect) as server:
+        arguments = command(server.url, tmp_path / "run")
+        # A parent in the background ignores SIGINT, and a child would inherit that.
+        child = subprocess.Popen(
+            arguments,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        deadline = time.monotonic() + 60
+        while server.posts < 60 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=300)
+        assert child.returncode == 3, errors
+        assert "stopped by the user" in errors
+        assert "Traceback" not in errors
+        assert subprocess.run(arguments, capture_output=True, timeout=600).returncode == 0
+    assert records(tmp_path / "run") == records(folder)
+
+
+TASK = Task("0" * 64, "t", "t", "s")
+RECORD = Record("You see a room.", ("look", "go"), 0.0, False, False)
+
+
+def one(server: Model, options: ModelOptions = OPTIONS, seed: int = 5, slot: int = 0) -> Decision:
+    policy = make(f"openai:{server.url}#m", options)
+    server.answered.clear()
+    return policy.decide([Request(TASK, seed, RECORD, (Turn("look", RECORD, "look"),), 3, slot=slot)])[0]
+
+
+@pytest.mark.parametrize("content", ["", None])
+@pytest.mark.parametrize("dialect", ["vllm", "plain"])
+def test_an_empty_reply_that_ended_is_one_decision_and_is_not_asked_again(content: str | None, dialect: str) -> None:
+    with serving(dialect=dialect) as server:
+        server.reply = lambda prompt, seed: (content, "stop")
+        decision = one(server)
+        assert len(server.answered) == 1
+    assert (decision.text, decision.action, decision.status) == ("", None, "empty")
+    assert decision.generation is not None
+    assert decision.generation.finish == "stop"
+
+
+def test_room_is_computed_before_sending() -> None:
+    with serving() as server:
+        count = one(server).prompt_tokens
+        assert count is not None
+        server.max_model_len = count + 5
+        server.reply = lambda prompt, seed: ("abcde", "length")
+        decision = one(server, ModelOptions(max_prompt_tokens=10**6, max_new_tokens=50))
+        assert server.answered[-1]["max_tokens"] == 5
+        assert decision.generation is not None
+        assert (decision.status, decision.flags, decision.generation.max_tokens) == ("truncated", ("clamped",), 5)
+        server.answered.clear()
+        server.max_model_len = count
+        decision = one(server, ModelOptions(max_prompt_tokens=10**6, max_new_tokens=50))
+        assert (decision.status, decision.action, decision.prompt_tokens) == ("context_overflow", None, count)
+        server.max_model_len = 10**6
+        decision = one(server, ModelOptions(max_prompt_tokens=count - 1))
+        assert (decision.status, decision.prompt_tokens) == ("context_overflow", count)
+        assert server.answered == [], "a prompt that does not fit is never sent"
+
+
+def test_one_request_and_two_requests_end_in_the_same_decision() -> None:
+    wide = ModelOptions(max_prompt_tokens=10**6)
+    with serving() as server:
+        narrow = ModelOptions(max_prompt_tokens=one(server).prompt_tokens or 0)
+        for seed in range(20):
+            before = len(server.bodies)
+            at_once = one(server, wide, seed)
+            posts = [path for path, _ in server.bodies[before:]]
+            assert posts[3:] == ["/v1/chat/completions"], "after the three by which the server is known"
+            before = len(server.bodies)
+            by_ids = one(server, narrow, seed)
+            posts = [path for path, _ in server.bodies[before:]]
+            assert posts[3:] == ["/tokenize", "/v1/completions"]
+            assert server.answered[-1]["prompt"] == list(
+                fault_server.chat(json.loads(server.bodies[-2][1])["messages"]).encode()
+            )
+            assert by_ids == at_once
+
+
+def test_a_prompt_of_more_tokens_than_was_guessed_is_an_overflow_and_no_reply_to_it_is_kept() -> None:
+    record = Record("看" * 400, ("look",), 0.0, False, False)  # three tokens a character
+    request = Request(TASK, 5, record, (), 3)
+    with serving() as server:
+        policy = make(f"openai:{server.url}#m", ModelOptions(max_prompt_tokens=1400))
+        server.answered.clear()
+        decision = policy.decide([request])[0]
+        count = len(fault_server.chat(server.answered[0]["messages"]).encode())
+    assert (decision.status, decision.text, decision.prompt_tokens) == ("context_overflow", "", count)
+    assert count > 1400
+
+
+def test_from_a_server_that_takes_replies_apart_the_whole_text_is_had_all_the_same() -> None:
+    with serving() as server:
+        whole = [one(server, seed=seed) for seed in range(12)]
+        server.apart = True
+        assert [one(server, seed=seed) for seed in range(12)] == whole
+        assert any("</think>" in decision.text for decision in whole)
+
+
+def test_a_plain_servers_word_on_overflow_is_the_outcome() -> None:
+    with serving(dialect="plain") as server:
+        server.max_model_len = 100
+        assert one(server).status == "context_overflow"
+        server.max_model_len = 10**6
+        assert one(server, ModelOptions(max_prompt_tokens=10)).status == "context_overflow"
+
+
+def test_every_setting_is_stated_and_the_ids_that_were_used_are_recorded() -> None:
+    with serving() as server:
+        server.reply = lambda prompt, seed: ("look", "stop")
+        decision = one(server, ModelOptions(max_prompt_tokens=10**6, constrain=True, stop=("x",)), seed=2**62 + 1)
+        body = server.answered[-1]
+    ids = list(fault_server.chat(body["messages"]).encode())
+    assert (decision.prompt_digest, decision.prompt_tokens) == (digest(ids), len(ids))
+    assert (body["seed"], body["temperature"], body["top_p"], body["max_tokens"]) == (2**62 + 1, 0.4, 1.0, 512)
+    assert (body["top_k"], body["repetition_penalty"], body["stop"]) == (-1, 1.0, ["x"])
+    assert body["structured_outputs"] == {"choice": ["look", "go"]}
+
+
+def test_a_server_that_does_not_constrain_is_found_out() -> None:
+    options = ModelOptions(max_prompt_tokens=10**6, constrain=True)
+    with serving() as server:
+        server.reply = lambda prompt, seed: ("I would look around.", "stop")
+        with pytest.raises(DataError, match="is no admissible command"):
+            one(server, options)
+        server.reply = lambda prompt, seed: ("loo", "length")  # cut off by the limit of tokens: the model's own outcome
+        assert one(server, options).status == "truncated"
+
+
+def test_episodes_are_spread_over_equal_servers_by_task_and_slot_alone() -> None:
+    with serving() as first, serving() as second:
+        policy = make(f"openai:{first.url},{second.url}#m", OPTIONS)
+        spread = []
+        for _ in range(2):
+            for slot in range(12):
+                before = len(first.answered)
+                decision = policy.decide([Request(TASK, slot, RECORD, (), 3, slot=slot)])[0]
+                assert decision.text == answer(_prompt(first, second, before), slot)[0]
+                spread.append(len(first.answered) > before)
+    assert spread[:12] == spread[12:]
+    assert 0 < sum(spread[:12]) < 12
+
+
+def _prompt(first: Model, second: Model, before: int) -> str:
+    return fault_server.chat((first if len(first.answered) > before else second).answered[-1]["messages"])
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("#m", "write openai:URL#MODEL"),
+        ("ftp://host/v1#m", "write a server's URL"),
+        ("http://user:pass@host/v1#m", "keys come from the environment"),
+        ("http://127.0.0.1:1/v1,http://127.0.0.1:1/v1#m", "named twice"),
+    ],
+)
+def test_malformed_servers_are_refused(argument: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make(f"openai:{argument}", OPTIONS)
+
+
+def test_an_unknown_model_is_refused_with_those_that_there_are() -> None:
+    with serving() as server:
+        with pytest.raises(UsageError, match="serves no model 'other' \\(it serves: m\\)"):
+            make(f"openai:{server.url}#other", OPTIONS)
+        assert make(f"openai:{server.url}", OPTIONS).describe()["model"] == "m"
+
+
+def test_a_server_that_is_not_there_is_an_interruption() -> None:
+    with pytest.raises(Interrupted, match=r"gave no good answer in \d+ tries"):
+        make("openai:http://127.0.0.1:9/v1#m", ModelOptions(patience=0.1))
+
+
+def test_urls_get_their_v1_and_nothing_else() -> None:
+    assert check_url("http://h:8000") == "http://h:8000/v1"
+    assert check_url("https://h/api/v1/") == "https://h/api/v1"

@@ -1,0 +1,253 @@
+"""The page in a real browser: nothing goes wrong, filters work, figures are there and fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import chromium, paper_tables, report_runs
+
+from handoff.protocols.frontier import study
+from handoff.report.study import document as numbers
+from handoff.report.study import page
+
+READY = "document.documentElement?.dataset.ready === 'yes'"
+FIGURES = {
+    "fig-effects", "fig-interaction", "fig-gain", "fig-arrival", "fig-reach-solve", "fig-stages", "fig-won-only",
+    "fig-types", "fig-prediction", "fig-budgets", "fig-failures",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[chromium.Page]:
+    with chromium.page() as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    here = study.load(report_runs.write(folder / "run", paper_tables.unseen(), said="<think>look</think><b>look</b>"))
+    there = report_runs.write(folder / "external", paper_tables.seen(), prefix="seen ", split="seen")
+    document = numbers.document(here, numbers.Options(draws=2000), study.load(there))
+    return page.write(here, document, folder / "page.html")[0]
+
+
+@pytest.fixture
+def tab(browser: chromium.Page, written: Path) -> chromium.Page:
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.view(1280)
+    browser.open(written, READY)
+    return browser
+
+
+def choose(tab: chromium.Page, select: str, text: str) -> None:
+    tab.run(
+        f"""(() => {{
+          const select = document.getElementById("{select}");
+          const option = [...select.options].find((one) => one.text.startsWith({text!r}));
+          select.value = option.value;
+          select.dispatchEvent(new Event("change", {{ bubbles: true }}));
+        }})()"""
+    )
+
+
+def listed(tab: chromium.Page) -> list[str]:
+    found: list[str] = tab.run("[...document.querySelectorAll('#list .ep')].map((row) => row.textContent)")
+    return found
+
+
+def count(tab: chromium.Page) -> str:
+    return str(tab.run("document.getElementById('f-count').value"))
+
+
+def test_the_page_opens_from_disk_without_a_problem_and_asks_for_nothing_else(
+    tab: chromium.Page, written: Path
+) -> None:
+    assert tab.problems == []
+    assert {address.split("#")[0] for address in tab.requests} <= {written.resolve().as_uri(), "about:blank", "data:,"}
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_figure_is_there_and_inside_the_window(
+    tab: chromium.Page, written: Path, width: int, scheme: str
+) -> None:
+    tab.view(width, scheme=scheme)
+    tab.open(written, READY)
+    boxes: dict[str, dict[str, float]] = tab.run(
+        """Object.fromEntries([...document.querySelectorAll("figure svg")].map((figure) => {
+          const box = figure.getBoundingClientRect();
+          return [figure.id, { left: box.left, right: box.right, height: box.height, width: box.width,
+                               parts: figure.querySelectorAll("line, path, circle, polygon, rect").length }];
+        }))"""
+    )
+    assert set(boxes) == FIGURES
+    for name, box in boxes.items():
+        assert box["parts"] >= 3, name
+        assert box["height"] > 60, name
+        assert box["left"] >= 0, name
+        assert box["right"] <= width, name
+        assert box["width"] > 300, name
+    assert tab.run("document.documentElement.scrollWidth") == width
+    outside = tab.run(
+        """[...document.querySelectorAll("figure svg text")].filter((text) => {
+          const box = text.getBoundingClientRect();
+          return box.left < -1 || box.right > innerWidth + 1;
+        }).map((text) => text.textContent)"""
+    )
+    assert outside == []
+
+
+def test_letters_of_figures_stay_readable_on_a_narrow_screen(tab: chromium.Page, written: Path) -> None:
+    tab.view(400)
+    tab.open(written, READY)
+    smallest = tab.run(
+        """Math.min(...[...document.querySelectorAll("figure svg text")].map((text) =>
+          parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a))"""
+    )
+    assert smallest >= 9.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_lines_stand_out_from_the_paper(tab: chromium.Page, written: Path, scheme: str) -> None:
+    tab.view(1280, scheme=scheme)
+    tab.open(written, READY)
+    colours: dict[str, Any] = tab.run(
+        """(() => {
+          const style = getComputedStyle(document.documentElement);
+          const names = ["paper", "ink", "soft", "accent", "good", "bad", "warn", "c0", "c1", "c2", "c3", "c4", "c5"];
+          return Object.fromEntries(names.map((name) => [name, style.getPropertyValue("--" + name).trim()]));
+        })()"""
+    )
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    def contrast(name: str) -> float:
+        pair = sorted((luminance(colours[name]), luminance(colours["paper"])))
+        return (pair[1] + 0.05) / (pair[0] + 0.05)
+
+    # WCAG 2: 4.5 for text, 3 for graphics.
+    for name in ("ink", "soft", "accent", "good", "bad", "warn"):
+        assert contrast(name) >= 4.5, name
+    for name in ("c0", "c1", "c2", "c3", "c4", "c5"):
+        assert contrast(name) >= 3.0, name
+
+
+def test_checkpoints_differ_by_marker_and_line_and_not_only_by_colour(tab: chromium.Page) -> None:
+    shapes = tab.run(
+        "[...document.querySelectorAll('#fig-arrival .m')].map((mark) => [mark.getAttribute('class'), mark.tagName])"
+    )
+    kinds = {tuple(pair) for pair in shapes}
+    assert len({colour for colour, _ in kinds}) == len({shape for _, shape in kinds}) == 2
+    dashes = tab.run(
+        "[...document.querySelectorAll('#fig-arrival path.l')].map((line) => getComputedStyle(line).strokeDasharray)"
+    )
+    assert len(set(dashes)) == 2
+
+
+def test_filters_narrow_the_list_by_reacher_type_and_outcome(tab: chromium.Page) -> None:
+    assert count(tab) == "240 of 240 trajectories"
+    choose(tab, "f-reacher", "sft")
+    assert count(tab) == "120 of 240 trajectories"
+    choose(tab, "f-outcome", "arrived (")
+    assert count(tab) == "16 of 240 trajectories"
+    assert len(listed(tab)) == 16
+    assert all("arrives at 5" in row for row in listed(tab))
+    choose(tab, "f-outcome", "won by rl only")
+    assert count(tab) == "8 of 240 trajectories"  # 15 wins of RL, 7 of them SFT's too
+    choose(tab, "f-reacher", "rl")
+    choose(tab, "f-outcome", "did not arrive (")
+    assert count(tab) == "21 of 240 trajectories"
+    assert all("loop" in row for row in listed(tab))
+    choose(tab, "f-outcome", "any outcome")
+    choose(tab, "f-type", "type 3")
+    assert count(tab) == "20 of 240 trajectories"
+    tab.run("document.getElementById('f-task').value = 'no such task'")
+    tab.run("document.getElementById('f-task').dispatchEvent(new Event('input'))")
+    assert count(tab) == "0 of 240 trajectories"
+    assert listed(tab) == ["No trajectory matches."]
+    assert tab.problems == []
+
+
+def test_the_list_grows_when_asked(tab: chromium.Page) -> None:
+    assert len(listed(tab)) == 60
+    tab.run("document.getElementById('more').click()")
+    assert len(listed(tab)) == 120
+
+
+def test_an_episode_shows_prefix_certificate_and_both_solvers_from_the_same_clone(tab: chromium.Page) -> None:
+    choose(tab, "f-reacher", "rl")
+    choose(tab, "f-outcome", "won by rl only")
+    tab.run("document.querySelector('#list .ep').click()")
+    text = tab.run("document.getElementById('episode').innerText")
+    assert "Your task is to: put a pen in the drawer." in text
+    assert "arrived after 5 actions" in text
+    assert "exactly 2 actions from success" in text
+    assert "3 of length 1, 9 of length 2" in text
+    assert "go to desk 1 → take pen 1" in text
+    assert "Every solver was shown the same input." in text
+    panels = tab.run("[...document.querySelectorAll('#episode .solvers .panel')].map((panel) => panel.innerText)")
+    assert len(panels) == 2
+    assert panels[0].startswith("solver sft")
+    assert "did not win" in panels[0]
+    assert panels[1].startswith("solver rl")
+    assert "did not win" not in panels[1]
+    assert "clone checked: 6 records equal" in panels[1]
+    sides = tab.run(
+        "[...document.querySelectorAll('#episode .solvers .panel')].map((panel) => panel.getBoundingClientRect().top)"
+    )
+    assert sides[0] == sides[1], "side by side"
+
+
+def test_words_of_a_policy_are_shown_as_text(tab: chromium.Page) -> None:
+    assert tab.run("document.querySelectorAll('#episode b').length") == 0
+    said = tab.run("document.querySelector('#episode details pre').textContent")
+    assert said == "<think>look</think><b>look</b>"
+
+
+def test_an_episode_has_an_address(tab: chromium.Page, written: Path) -> None:
+    tab.run("document.querySelectorAll('#list .ep')[3].click()")
+    address = tab.run("location.hash")
+    name = tab.run("document.querySelector('#episode h3').textContent")
+    tab.open(written, READY, fragment=address)
+    assert tab.run("document.querySelector('#episode h3').textContent") == name
+    assert tab.run("document.querySelector('#list .ep[aria-selected=true] .name').textContent") == name
+
+
+def test_the_page_of_an_unfinished_run_has_counts_and_episodes(browser: chromium.Page, tmp_path: Path) -> None:
+    part = report_runs.table(["a", "b"], ["a", "b"], lambda w, t, s: True, lambda w, r, t, s: r == 1, ["x"] * 4)
+    loaded = study.load(report_runs.write(tmp_path / "run", part, done=31))  # the last trajectory has one endpoint yet
+    browser.problems.clear()
+    browser.view(400)
+    browser.open(page.write(loaded, numbers.document(loaded), tmp_path / "page.html")[0], READY)
+    assert browser.problems == []
+    assert "are owed" in browser.run("document.querySelector('.verdict').innerText")
+    assert count(browser) == "11 of 11 trajectories"
+    assert browser.run("document.documentElement.scrollWidth") == 400
+
+
+def test_hostile_text_runs_nothing(browser: chromium.Page, tmp_path: Path) -> None:
+    bad = "</script><img src=x onerror=\"document.title='owned'\"><svg/onload=document.title='owned'>"
+    part = report_runs.table([bad, "b"], [bad, "b"], lambda w, t, s: t != 1, lambda w, r, t, s: r == 1, [bad] * 4)
+    folder = report_runs.write(
+        tmp_path / "run", part, said=bad, start=bad, split=bad, policies={bad: {bad: bad}, "b": {}}, prefix=bad
+    )
+    loaded = study.load(folder)
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.view(400)
+    document = numbers.document(loaded, numbers.Options(draws=500))
+    browser.open(page.write(loaded, document, tmp_path / "page.html")[0], READY)
+    browser.run("document.querySelector('#list .ep').click()")
+    assert browser.problems == []
+    assert "owned" not in browser.run("document.title")[:40]
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    assert not [address for address in browser.requests if not address.startswith(("file:", "about:", "data:,"))]
+    assert browser.run("document.documentElement.scrollWidth") == 400
