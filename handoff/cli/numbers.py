@@ -76,22 +76,25 @@ class Real(_Number):
         return value if math.isfinite(value) and text.isascii() else None
 
 
-class OrAll(Whole):
-    """A whole number, or the word ``all``, which stays a word."""
+class OrWord(Whole):
+    """A whole number, or a word, which is kept as it is."""
 
-    name = "whole number, or all"
+    def __init__(self, least: int, most: int, word: str) -> None:
+        super().__init__(least, most)
+        self.word = word
+        self.name = f"whole number, or {word}"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return "N|all"
+        return f"N|{self.word}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return "all" if value == "all" else super().convert(value, param, ctx)
+        return value if value == self.word else super().convert(value, param, ctx)
 
 
 SEED = Whole(0, 2**63 - 1)
 #: Tasks, slots, rollouts, actions: a plan's size is bounded as a whole (:func:`handoff.runs.identity.require_size`).
 COUNT = Whole(1, 1_000_000)
-COUNT_OR_ALL = OrAll(1, 1_000_000)
+COUNT_OR_ALL = OrWord(1, 1_000_000, "all")
 #: A search to such a depth is out of reach long before.
 DEPTH = Whole(1, 100)
 WORKERS = Whole(0, 1024)

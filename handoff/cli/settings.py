@@ -1,0 +1,117 @@
+"""Options of the command line, made from the settings of configuration classes (:mod:`handoff.settings`).
+
+``--help`` lists them under headings: study, policies, models, execution, output.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from handoff.cli import numbers
+from handoff.settings import Setting, settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+GROUPS = ("study", "policies", "models", "intervals", "execution", "output")
+
+
+class Option(click.Option):
+    """An option with the heading that ``--help`` lists it under."""
+
+    def __init__(self, *arguments: Any, group: str = "output", **stated: Any) -> None:
+        self.group = group
+        super().__init__(*arguments, **stated)
+
+
+class Command(click.Command):
+    """A command whose ``--help`` lists options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        listed: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            shown = parameter.get_help_record(ctx)
+            if shown is not None:
+                listed.setdefault(getattr(parameter, "group", "output"), []).append(shown)
+        for group in sorted(listed, key=lambda name: GROUPS.index(name) if name in GROUPS else len(GROUPS)):
+            heading = f"{group.capitalize()} options" if len(listed) > 1 else "Options"
+            with formatter.section(heading):
+                formatter.write_dl(listed[group])
+
+
+def options_of(cls: type, leave_out: Sequence[str] = ()) -> Callable[[F], F]:
+    """Adds an option per setting of ``cls``.  The command gets those that were given as one dictionary by field name,
+    under the class's name in lower case."""
+    stated = [one for one in settings(cls) if one.on_command_line and one.field not in leave_out]
+
+    def add(function: F) -> F:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **values: Any) -> Any:
+            given = {}
+            for one in stated:
+                value = values.pop(_parameter(cls, one))
+                if value is not None and value != ():
+                    given[one.field] = None if one.word is not None and value == one.word else value
+            return function(*arguments, **{cls.__name__.lower(): given}, **values)
+
+        command: Any = wrapped
+        for one in reversed(stated):
+            command = _option(cls, one)(command)
+        return command  # type: ignore[no-any-return]
+
+    return add
+
+
+def _parameter(cls: type, stated: Setting) -> str:
+    return f"{cls.__name__.lower()}_{stated.field}"
+
+
+def _option(cls: type, stated: Setting) -> Callable[[F], F]:
+    flag = "--" + (stated.singular or stated.name).replace("_", "-")
+    if stated.kind is bool:
+        flag += f"/--{stated.negative}" if stated.negative else ""
+    kind: dict[str, Any] = {}
+    if stated.kind is bool:
+        kind = {"is_flag": True, "default": None}
+    elif stated.choices is not None:
+        kind = {"type": click.Choice(stated.choices)}
+    elif stated.kind in (int, float):
+        kind = {"type": _number(stated)}
+    return click.option(
+        flag,
+        _parameter(cls, stated),
+        cls=Option,
+        group=stated.group,
+        multiple=stated.repeats,
+        metavar=stated.metavar,
+        help=_help(stated),
+        **kind,
+    )
+
+
+def _number(stated: Setting) -> Any:
+    least = stated.least if stated.least is not None else float("-inf")
+    most = stated.most if stated.most is not None else float("inf")
+    if stated.kind is float:
+        return numbers.Real(least, most, open=stated.open)
+    if stated.word is not None:
+        return numbers.OrWord(int(least), int(most), stated.word)
+    return numbers.Whole(int(least), int(most))
+
+
+def _help(stated: Setting) -> str:
+    parts = [stated.help]
+    if stated.repeats:
+        parts[0] = f"{stated.help.rstrip('.')}; repeats."
+    shown = stated.shown
+    if shown is None and stated.kind is not bool and not stated.repeats:
+        if stated.default is not None:
+            shown = f"{stated.default:g}" if isinstance(stated.default, float) else str(stated.default)
+        elif stated.word is not None:
+            shown = stated.word
+    if shown:
+        parts.append(f" [default: {shown}]")
+    return " ".join(part for part in parts if part)
