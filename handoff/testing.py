@@ -21,9 +21,9 @@ import unittest
 from collections.abc import Mapping
 from typing import Any
 
-from handoff.conformance.checks import CHECKS, Check
+from handoff.conformance.checks import Check
 from handoff.conformance.subject import Settings, Subject
-from handoff.conformance.suite import FAILED, PASSED, SKIPPED, Result, run_check
+from handoff.conformance.suite import CHECKS, FAILED, PASSED, SKIPPED, Result, run_check
 from handoff.environment import Environment
 
 

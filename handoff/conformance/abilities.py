@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 import attrs
 
 from handoff import frontier
-from handoff.conformance.checks import _check
+from handoff.conformance.checks import Check, check
 from handoff.conformance.subject import (
     Episode,
     Skipped,
@@ -22,8 +22,11 @@ from handoff.conformance.subject import (
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.records import Certificate
 
+#: In the order in which they are run.
+CHECKS: list[Check] = []
 
-@_check("snapshots", "A restored snapshot goes on as the episode did", "records")
+
+@check(CHECKS, "snapshots", "A restored snapshot goes on as the episode did", "records")
 def _snapshots(subject: Subject) -> str:
     if not isinstance(subject.shared, Snapshots):
         raise Skipped("the adapter has no snapshot() and restore(); states are cloned by reset and replay")
@@ -99,7 +102,7 @@ def _equal_snapshots(subject: Subject, episode: Episode, states: int = 40, pairs
     return compared
 
 
-@_check("planner", "A plan leads to success", "records")
+@check(CHECKS, "planner", "A plan leads to success", "records")
 def _planner(subject: Subject) -> str:
     environment = subject.shared
     if not isinstance(environment, Planner):
@@ -142,7 +145,7 @@ def _planner(subject: Subject) -> str:
     return f"{found} plans from {asked} states"
 
 
-@_check("frontier", "Every way to search the frontier gives the same certificate", "records")
+@check(CHECKS, "frontier", "Every way to search the frontier gives the same certificate", "records")
 def _frontier(subject: Subject) -> str:
     environment = subject.shared
     drawn = isinstance(environment, Stochastic)
@@ -234,7 +237,7 @@ def _claims(environment: Environment, episode: Episode, position: int, found: Ce
         fail(f"{where}: the path {found.path} does not win exactly at its end", advice)
 
 
-@_check("distance", "Distances agree with the certificates, with the steps and with the plans", "records")
+@check(CHECKS, "distance", "Distances agree with the certificates, with the steps and with the plans", "records")
 def _distance(subject: Subject) -> str:
     environment = subject.shared
     if not isinstance(environment, DistanceOracle):
@@ -280,7 +283,7 @@ def _distance(subject: Subject) -> str:
     return f"{known} distances, {compared} compared with certificates"
 
 
-@_check("outcomes", "The outcomes of an action are all that may happen, with their probabilities", "records")
+@check(CHECKS, "outcomes", "The outcomes of an action are all that may happen, with their probabilities", "records")
 def _outcomes(subject: Subject) -> str:
     environment = subject.shared
     if not isinstance(environment, Stochastic):
@@ -306,7 +309,7 @@ def _outcomes(subject: Subject) -> str:
     return f"{checked} steps"
 
 
-@_check("reference", "The reference implementation shows the same records", "records")
+@check(CHECKS, "reference", "The reference implementation shows the same records", "records")
 def _reference(subject: Subject) -> str:
     environment = subject.shared
     if not isinstance(environment, Certified):

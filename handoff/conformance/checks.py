@@ -1,4 +1,4 @@
-"""The checks of the adapter conformance suite, in the order in which they are run."""
+"""One check of the adapter conformance suite, and the decorator that lists it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-CHECKS: list[Check] = []
+def check(
+    checks: list[Check], name: str, title: str, *needs: str
+) -> Callable[[Callable[[Subject], str]], Callable[[Subject], str]]:
+    """Adds the decorated function to ``checks``."""
 
-
-def _check(name: str, title: str, *needs: str) -> Callable[[Callable[[Subject], str]], Callable[[Subject], str]]:
     def register(run: Callable[[Subject], str]) -> Callable[[Subject], str]:
-        CHECKS.append(Check(name, title, run, needs))
+        checks.append(Check(name, title, run, needs))
         return run
 
     return register

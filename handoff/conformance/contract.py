@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handoff.canonical import canonical
-from handoff.conformance.checks import _check
+from handoff.conformance.checks import Check, check
 from handoff.conformance.subject import (
     Skipped,
     Subject,
@@ -21,6 +21,9 @@ from handoff.conformance.subject import (
 )
 from handoff.errors import HandoffError
 from handoff.records import Record, Task, from_json, to_json
+
+#: In the order in which they are run.
+CHECKS: list[Check] = []
 
 #: Action texts that no adapter may choke on: a policy is a language model, and its text reaches ``step`` as it is.
 ODD_ACTIONS = ("", " ", "no such action", "go\nto\tnowhere", "\x00", "漢字 \ud800", "{6*7} %s \\", "x" * 5000)
@@ -37,7 +40,7 @@ def absolute_paths(value: Any) -> Iterator[str]:
             yield from absolute_paths(item)
 
 
-@_check("create", "The adapter can be made, described and closed")
+@check(CHECKS, "create", "The adapter can be made, described and closed")
 def _create(subject: Subject) -> str:
     if getattr(subject.cls, "name", None) != subject.name:
         fail(
@@ -63,7 +66,7 @@ def _create(subject: Subject) -> str:
     return f"describe() has {len(told)} entries"
 
 
-@_check("splits", "Splits are named, and an unknown one is refused", "create")
+@check(CHECKS, "splits", "Splits are named, and an unknown one is refused", "create")
 def _splits(subject: Subject) -> str:
     splits = subject.cls.splits
     if not isinstance(splits, tuple) or not splits or not all(isinstance(s, str) and s for s in splits):
@@ -81,7 +84,7 @@ def _splits(subject: Subject) -> str:
     fail(f"tasks({unknown!r}) returned {len(found)} tasks", advice)
 
 
-@_check("tasks", "Every split has tasks, with unique ids, in a stable order", "splits")
+@check(CHECKS, "tasks", "Every split has tasks, with unique ids, in a stable order", "splits")
 def _tasks(subject: Subject) -> str:
     counts, first = [], subject.shared
     second = subject.make()
@@ -122,7 +125,7 @@ def _tasks(subject: Subject) -> str:
     return "; ".join(counts)
 
 
-@_check("records", "Every record is complete and JSON-safe", "tasks")
+@check(CHECKS, "records", "Every record is complete and JSON-safe", "tasks")
 def _records(subject: Subject) -> str:
     count = 0
     for episode in subject.episodes():
@@ -142,7 +145,7 @@ def _records(subject: Subject) -> str:
     return f"{count} records of {len(subject.episodes())} episodes"
 
 
-@_check("admissible", "Every admissible action can be taken", "records")
+@check(CHECKS, "admissible", "Every admissible action can be taken", "records")
 def _admissible(subject: Subject) -> str:
     tried = 0
     for episode in subject.walks():
@@ -160,7 +163,7 @@ def _admissible(subject: Subject) -> str:
     return f"{tried} actions at reset"
 
 
-@_check("inadmissible", "An action that is not admissible is a step like any other", "records")
+@check(CHECKS, "inadmissible", "An action that is not admissible is a step like any other", "records")
 def _inadmissible(subject: Subject) -> str:
     episode = subject.walks()[0]
     runs: list[list[Record]] = []
@@ -189,7 +192,7 @@ def _inadmissible(subject: Subject) -> str:
     return f"{len(runs[0]) - 1} odd texts, among them an empty one and one that UTF-8 has no form for"
 
 
-@_check("terminal", "After its end an episode neither fails nor haunts the next one", "records")
+@check(CHECKS, "terminal", "After its end an episode neither fails nor haunts the next one", "records")
 def _terminal(subject: Subject) -> str:
     ended = [episode for episode in subject.episodes() if over(episode.records[-1])]
     if not ended:
@@ -214,7 +217,7 @@ def _terminal(subject: Subject) -> str:
     return f"{len(ended)} episodes played past their end, {sum(e.records[-1].won for e in ended)} of them won"
 
 
-@_check("bad-task", "A task that cannot be loaded is refused in one sentence", "records")
+@check(CHECKS, "bad-task", "A task that cannot be loaded is refused in one sentence", "records")
 def _bad_task(subject: Subject) -> str:
     task = Task(id="0" * 64, name="no-such-task", type="none", split=subject.split, source="no/such/task")
     advice = "raise handoff.errors.DataError that names the task and says what is wrong with it"

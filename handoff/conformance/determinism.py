@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handoff.canonical import canonical
-from handoff.conformance.checks import _check
+from handoff.conformance.checks import Check, check
 from handoff.conformance.child import ask_child
 from handoff.conformance.subject import (
     Skipped,
@@ -16,8 +16,11 @@ from handoff.conformance.subject import (
 )
 from handoff.records import Record, from_json, to_json
 
+#: In the order in which they are run.
+CHECKS: list[Check] = []
 
-@_check("determinism", "Two resets and the same actions give the same records", "records")
+
+@check(CHECKS, "determinism", "Two resets and the same actions give the same records", "records")
 def _determinism(subject: Subject) -> str:
     for episode in subject.episodes():
         compare(
@@ -29,7 +32,7 @@ def _determinism(subject: Subject) -> str:
     return f"{len(subject.episodes())} episodes"
 
 
-@_check("replay", "A fresh instance replays a recorded episode exactly", "records")
+@check(CHECKS, "replay", "A fresh instance replays a recorded episode exactly", "records")
 def _replay(subject: Subject) -> str:
     for episode in subject.episodes():
         fresh = subject.make()
@@ -43,7 +46,7 @@ def _replay(subject: Subject) -> str:
     return f"{sum(len(e.records) for e in subject.episodes())} records equal"
 
 
-@_check("reuse", "An instance in the middle of another task starts afresh", "records")
+@check(CHECKS, "reuse", "An instance in the middle of another task starts afresh", "records")
 def _reuse(subject: Subject) -> str:
     walks = subject.walks()
     if len(walks) < 2:
@@ -60,7 +63,7 @@ def _reuse(subject: Subject) -> str:
     return f"{len(walks)} changes of task"
 
 
-@_check("seeds", "Every seed from 0 to 2**63 - 1 is taken", "records")
+@check(CHECKS, "seeds", "Every seed from 0 to 2**63 - 1 is taken", "records")
 def _seeds(subject: Subject) -> str:
     episode = subject.walks()[0]
     differ = False
@@ -73,7 +76,7 @@ def _seeds(subject: Subject) -> str:
     return "records depend on the seed" if differ else "records do not depend on the seed"
 
 
-@_check("interleaving", "Two instances played in turn do not touch each other", "records")
+@check(CHECKS, "interleaving", "Two instances played in turn do not touch each other", "records")
 def _interleaving(subject: Subject) -> str:
     walks = subject.walks()
     pairs = [(walks[0], walks[0])] + ([(walks[0], walks[1])] if len(walks) > 1 else [])
@@ -94,7 +97,7 @@ def _interleaving(subject: Subject) -> str:
     return f"{len(pairs)} pairs of episodes"
 
 
-@_check("processes", "A new process with another hash seed gives the same tasks and records", "records")
+@check(CHECKS, "processes", "A new process with another hash seed gives the same tasks and records", "records")
 def _processes(subject: Subject) -> str:
     if subject.cls.__module__ == "__main__":
         raise Skipped("the class is defined in the main script, which another process cannot import")

@@ -25,13 +25,18 @@ import attrs
 import numpy as np
 
 from handoff import registry as adapters
-from handoff.conformance.checks import CHECKS, Check
+from handoff.conformance import abilities as ability_checks
+from handoff.conformance import contract, determinism
+from handoff.conformance.checks import Check
 from handoff.conformance.subject import Failed, Settings, Skipped, Subject, reason
 from handoff.environment import Environment
 from handoff.errors import HandoffError, UsageError
 from handoff.registry import _load, abilities
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+#: All checks, in the order in which they are run.
+CHECKS: tuple[Check, ...] = (*contract.CHECKS, *determinism.CHECKS, *ability_checks.CHECKS)
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ from handoff.errors import UsageError
 from handoff.registry import inventory
 from handoff.testing import Case, conformance_cases
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_two_reports_of_one_adapter_are_equal():
 
 
 def test_an_entry_point_under_another_name_than_the_class_gives_itself_fails(install):
-    install({}, corridor="conformance_toys:Misnamed")
+    install({}, corridor="kit.conformance_toys:Misnamed")
     report = check_environment("corridor")
     assert failed(report) == {"create"}
     assert "'another'" in report.results[0].detail
@@ -152,7 +152,7 @@ def test_an_entry_point_under_another_name_than_the_class_gives_itself_fails(ins
     ],
 )
 def test_a_broken_plugin_is_reported_and_does_not_hide_the_others(text, reason, install):
-    install({"broken_plugin": text}, broken="broken_plugin:Broken", good="conformance_toys:Able")
+    install({"broken_plugin": text}, broken="broken_plugin:Broken", good="kit.conformance_toys:Able")
     listed = {entry.name: entry for entry in inventory()}
     assert reason in listed["broken"].broken
     assert listed["broken"].splits == ()
@@ -166,7 +166,7 @@ def test_a_broken_plugin_is_reported_and_does_not_hide_the_others(text, reason, 
 
 
 def test_the_command_prints_what_passed_and_exits_with_0(install):
-    install({}, able="conformance_toys:Able")
+    install({}, able="kit.conformance_toys:Able")
     result = CliRunner().invoke(check, ["able", "--split", "long", "--tasks", "2"])
     assert result.exit_code == 0, result.output
     assert "passed   replay" in result.output
@@ -174,7 +174,7 @@ def test_the_command_prints_what_passed_and_exits_with_0(install):
 
 
 def test_the_command_says_what_to_do_and_exits_with_1(install):
-    install({}, able="conformance_toys:PlansBackwards")
+    install({}, able="kit.conformance_toys:PlansBackwards")
     result = CliRunner().invoke(check, ["able", "--json"])
     assert result.exit_code == 1
     told = json.loads(result.output)
@@ -194,7 +194,7 @@ def test_the_command_says_what_to_do_and_exits_with_1(install):
     ],
 )
 def test_a_wrong_request_is_refused_in_one_sentence(arguments, message, install):
-    install({}, able="conformance_toys:Able")
+    install({}, able="kit.conformance_toys:Able")
     result = CliRunner().invoke(check, arguments)
     assert isinstance(result.exception, UsageError)
     assert result.exception.exit_code == 2
@@ -202,7 +202,7 @@ def test_a_wrong_request_is_refused_in_one_sentence(arguments, message, install)
 
 
 def test_a_message_of_the_adapter_on_standard_output_does_not_spoil_the_json(install):
-    install({}, able="conformance_toys:Prints")
+    install({}, able="kit.conformance_toys:Prints")
     result = CliRunner().invoke(check, ["able", "--json"])
     assert failed_names(result.output) == {"host"}
 
@@ -212,7 +212,7 @@ def failed_names(output: str) -> set[str]:
 
 
 def test_envs_lists_environments_as_text_and_json(install):
-    install({"broken_plugin": "import nothing_here"}, able="conformance_toys:Able", broken="broken_plugin:Broken")
+    install({"broken_plugin": "import nothing_here"}, able="kit.conformance_toys:Able", broken="broken_plugin:Broken")
     text = CliRunner().invoke(envs, [])
     assert text.exit_code == 0
     assert "snapshots, frontier-oracle, distance-oracle, planner, certified" in text.output
@@ -251,7 +251,7 @@ def test_a_case_run_alone_skips_when_what_it_needs_fails():
 def test_pytest_shows_the_checks_as_tests_of_an_adapters_own_suite(tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import pytest\n"
-        "from conformance_toys import Miscounts\n"
+        "from kit.conformance_toys import Miscounts\n"
         "from handoff.testing import conformance_cases\n"
         '@pytest.mark.parametrize("case", conformance_cases(Miscounts))\n'
         "def test_the_adapter_keeps_its_contract(case):\n"

@@ -18,7 +18,7 @@ from handoff.errors import DataError, UsageError
 from handoff.records import Task
 from handoff.testing import conformance_cases
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("case", conformance_cases(SokobanEnvironment))

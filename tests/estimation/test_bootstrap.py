@@ -342,14 +342,15 @@ def test_estimates_beyond_what_is_kept_at_a_time_are_the_same(monkeypatch: pytes
 
 
 SCRIPT = """
-import json, paper_tables
-from handoff.bootstrap import estimate
+import json
+from kit import paper_tables
+from handoff.estimation.bootstrap import estimate
 print(json.dumps(estimate(paper_tables.unseen(), draws=2000, seed=4).to_json(), allow_nan=False))
 """
 
 
 def test_intervals_are_the_same_bytes_in_every_process() -> None:
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     out = set()
     for hash_seed, threads in (("1", "1"), ("77", "2")):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "OPENBLAS_NUM_THREADS": threads}

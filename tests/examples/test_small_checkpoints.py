@@ -26,7 +26,7 @@ from handoff.records import Record, Task
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'checkpoint-handoff[hf]'")
 pytest.importorskip("transformers", reason="needs transformers: pip install 'checkpoint-handoff[hf]'")
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "examples" / "small_checkpoints"
+SCRIPTS = Path(__file__).resolve().parents[2] / "examples" / "small_checkpoints"
 GAMES = 4
 
 

@@ -462,7 +462,7 @@ def test_every_command_in_the_documents_works(tmp_path, monkeypatch):
     for size, seed in (("1b", 1), ("7b", 2)):
         for counts in pair(n=64, seed=seed):
             write(tmp_path / f"{counts.name}-{size}.csv", counts)
-    text = (Path(__file__).resolve().parent.parent / "docs" / "passk.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "passk.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     commands = [line for language, block in blocks if not language for line in block.splitlines()]
     commands = [line for line in commands if line.startswith("handoff ")]
