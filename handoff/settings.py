@@ -39,6 +39,8 @@ class Setting:
     open: bool = False
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
+    #: Letter of a short option.
+    short: str | None = None
     #: A word that stands for ``None``, such as "all".
     word: str | None = None
     #: Whether the value is a tuple, given by repeating the option.

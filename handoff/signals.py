@@ -68,6 +68,8 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """``asyncio.run(job())``, which a signal cancels.  Raises ``KeyboardInterrupt`` when all of it has stopped."""
     import asyncio
 
+    if _loop_runs():
+        return _run_beside(job)
     if threading.current_thread() is not threading.main_thread():
         return asyncio.run(job())
 
@@ -93,6 +95,40 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if received():
         raise KeyboardInterrupt
     return result
+
+
+def _loop_runs() -> bool:
+    """Whether an event loop runs in this thread, as in a notebook."""
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run ``job`` in an event loop of another thread and wait for it; Ctrl-C cancels it."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append((asyncio.get_running_loop(), task))
+        return await job()
+
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(lambda: asyncio.run(main()))
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            for loop, task in started:
+                loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _nothing() -> None:

@@ -6,38 +6,52 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from handoff.auditing.checks import Audit
-from handoff.auditing.reference import _Place
-from handoff.progress import Progress
-from handoff.protocols import registry
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier.audit import _audit_frontier
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts.audit import _audit_rollouts
+from handoff.auditing.checks import Audit, check_identity, check_order, read_run
+from handoff.auditing.policies import check_policies
+from handoff.auditing.reference import Reference
+from handoff.episodes.start import Where
+from handoff.progress import Progress, Silent
+from handoff.protocols.registry import protocol_of_run
 from handoff.runs.chain import Damage
+from handoff.runs.folder import read_manifest
 
 
-def audit(
+def audit_run(
     folder: Path,
-    overrides: Mapping[str, Any],
-    workers: int | None,
-    progress: Progress,
+    options: Mapping[str, Any] | None = None,
+    where: Where | None = None,
+    progress: Progress | None = None,
     replay: bool = True,
-    ray: str | None = None,
     templates: Sequence[str] = (),
 ) -> Audit:
-    """Audit the run in ``folder``, of whichever protocol.
+    """Audit the run in ``folder``, of any protocol.
 
-    ``overrides`` are environment options that take the place of those that the run was made with (where its data lies
-    now); ``replay`` false leaves out what needs the environment; ``workers`` and ``ray`` say where that lives
-    (:func:`handoff.episodes.start.start`); ``templates`` are prompt templates, by file, that may be rendered beside the
-    toolkit's own.  Raises :class:`~handoff.errors.StoreError` if
-    ``folder`` is no run and :class:`~handoff.errors.UsageError` if its environment or data cannot be found.
+    ``options`` are environment options that take the place of those that the run was made with (where its data lies
+    now); ``replay`` false leaves out the checks that need the environment; ``where`` says where that lives;
+    ``templates`` are files of prompt templates that may be rendered beside the toolkit's own.  Raises
+    :class:`~handoff.errors.StoreError` if ``folder`` is no run and :class:`~handoff.errors.UsageError` if its protocol,
+    environment or data cannot be found.
     """
     try:
-        name = registry.protocol_name(folder)
+        protocol = protocol_of_run(folder)
     except Damage:
-        name = frontier_config.NAME  # reading the run fails the first check, with the reason
-    if name == rollouts_config.NAME:
-        return _audit_rollouts(folder, _Place(overrides, workers, ray), progress, replay)
-    return _audit_frontier(folder, _Place(overrides, workers, ray), progress, replay, templates)
+        audit, _ = read_run(folder, _refuse)
+        return audit
+    audit, run = read_run(folder, protocol.load)
+    if run is None:
+        return audit
+    check_identity(audit, run)
+    check_order(audit, protocol.plan(run.tasks, run.config), run.keys())
+    protocol.check(audit, run, templates)
+    check_policies(audit, run)
+    if replay:
+        shown = progress or Silent()
+        with Reference(audit, run, options or {}, where or Where()) as reference:
+            reference.certify(lambda pool, tasks, lanes: protocol.certify(audit, run, pool, tasks, shown, lanes))
+    return audit
+
+
+def _refuse(folder: Path) -> Any:
+    """Raises the :class:`~handoff.runs.chain.Damage` of a manifest that cannot be read."""
+    read_manifest(folder)
+    raise AssertionError("the manifest can be read")

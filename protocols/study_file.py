@@ -3,7 +3,7 @@
     environment = "alfworld"
     cross = ["sft", "rl"]              # or: reachers = [...], solvers = [...]
 
-    [study]                            # the options of `handoff run` of the same names
+    [study]                            # the protocol's settings, named as its options are
     split = "valid_unseen"
     tasks = 30
 
@@ -29,77 +29,53 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
+import tomllib
 
 from handoff import files
 from handoff.errors import DataError, UsageError
-from handoff.policies import ModelOptions
+from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import BUILTIN
 from handoff.policies.specs import own_options
+from handoff.protocols.protocol import Protocol
+from handoff.settings import Setting, settings
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-
-_TOP: Mapping[str, type | tuple[type, ...]] = {
-    "environment": str,
-    "cross": list,
-    "reachers": list,
-    "solvers": list,
-    "study": dict,
-    "environment_options": dict,
-    "models": dict,
-    "policies": dict,
-}
-_STUDY: Mapping[str, type | tuple[type, ...]] = {
-    "split": str,
-    "types": list,
-    "tasks": (int, str),
-    "slots": int,
-    "budget": int,
-    "depth": int,
-    "solver_budget": int,
-    "seed": int,
-    "selection_seed": int,
-    "distances": int,
-}
-#: Where a range is not 1 to 1,000,000; as on the command line.
-_RANGES = {"seed": (0, 2**63 - 1), "selection_seed": (0, 2**63 - 1), "depth": (1, 100), "distances": (1, 100)}
+_TABLES = ("study", "environment_options", "models", "policies")
 
 
 @attrs.frozen
 class StudyFile:
-    """What a file says.  ``study`` holds options of ``handoff run`` by their names, ``models`` the options of every
-    language model and ``own`` those of single ones."""
+    """The content of a study file."""
 
     name: str
     text: str
     environment: str | None = None
-    reachers: tuple[str, ...] = ()
-    solvers: tuple[str, ...] = ()
+    #: Names of policies, by role of the protocol.
+    roles: Mapping[str, tuple[str, ...]] = attrs.Factory(dict)
+    #: The protocol's settings by field name.
     study: Mapping[str, Any] = attrs.Factory(dict)
     environment_options: Mapping[str, Any] = attrs.Factory(dict)
+    #: Specs by name of the policy.
     bindings: Mapping[str, str] = attrs.Factory(dict)
+    #: Options of every language model.
     models: Mapping[str, Any] = attrs.Factory(dict)
+    #: Options of single policies, by name.
     own: Mapping[str, Mapping[str, Any]] = attrs.Factory(dict)
 
     def remark(self) -> dict[str, Any]:
-        """What the manifest keeps of it: all."""
+        """The manifest's copy of it."""
         return {"name": self.name, "sha256": hashlib.sha256(self.text.encode()).hexdigest(), "text": self.text}
 
 
 EMPTY = StudyFile("", "")
 
 
-def load(path: Path) -> StudyFile:
-    """Read a study file.
+def load(path: Path, protocol: Protocol[Any, Any]) -> StudyFile:
+    """Read a study file of ``protocol``.
 
     Raises :class:`~handoff.errors.UsageError` if it cannot be read and :class:`~handoff.errors.DataError`, naming the
     key, if it is not one.
@@ -114,83 +90,101 @@ def load(path: Path) -> StudyFile:
     except (ValueError, RecursionError) as error:  # TOML and UTF-8 errors are ValueErrors
         raise DataError(f"{path} is not valid TOML: {error}") from error
     reader = _Reader(path)
-    reader.check(form, _TOP, "")
-    study = form.get("study", {})
-    reader.check(study, _STUDY, "study.")
-    for key, value in study.items():
-        least, most = _RANGES.get(key, (1, 1_000_000))
-        if type(value) is int and not least <= value <= most:
-            raise DataError(f"{path}: study.{key} is from {least} to {most}, not {value!s:.30}")
-    if isinstance(study.get("tasks"), str) and study["tasks"] != "all":
-        raise DataError(f'{path}: study.tasks is a number or "all", not {study["tasks"]!r:.30}')
-    if "types" in study:
-        study = {**study, "types": reader.names(study["types"], "study.types")}
-    reachers, solvers = reader.roles(form)
-    models = reader.model(form.get("models", {}), "models.")
-    bindings, own = {}, {}
-    for name, entry in form.get("policies", {}).items():
-        where = f"policies.{name}"
-        if isinstance(entry, str):
-            entry = {"spec": entry}
-        if not isinstance(entry, dict) or not isinstance(entry.get("spec"), str):
-            raise DataError(f'{path}: {where} needs a spec, such as spec = "hf:OWNER/NAME"')
-        bindings[name] = reader.spec(entry["spec"])
-        own[name] = reader.model({key: value for key, value in entry.items() if key != "spec"}, f"{where}.")
-    options = dict(form.get("environment_options", {}))
-    if "trust_games" in options:
-        raise DataError(f"{path}: trust_games is for the command line (--trust-games), not for a file")
-    if isinstance(options.get("data"), str):
-        options["data"] = reader.path(options["data"])
-    return StudyFile(path.name, text, form.get("environment"), reachers, solvers, study, options, bindings, models, own)
-
-
-def _as_tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
-    return kinds if isinstance(kinds, tuple) else (kinds,)
+    listed = [one for one in protocol.settings() if one.in_file]
+    roles = {one.name: one for one in listed if one.field in protocol.roles}
+    shorthand = ["cross"] if len(roles) > 1 else []
+    reader.require_known(form, ["environment", *shorthand, *roles, *_TABLES], "")
+    environment = form.get("environment")
+    if environment is not None and not isinstance(environment, str):
+        raise DataError(f"{path}: environment must be a name, not {environment!r:.60}")
+    tables = {key: form.get(key, {}) for key in _TABLES}
+    for key, table in tables.items():
+        if not isinstance(table, dict):
+            raise DataError(f"{path}: {key} must be a table, not {table!r:.60}")
+    study = reader.values(tables["study"], [one for one in listed if one.field not in protocol.roles], "study.")
+    bindings, own = reader.policies(tables["policies"])
+    return StudyFile(
+        path.name,
+        text,
+        environment,
+        reader.roles(form, roles),
+        study,
+        reader.environment_options(tables["environment_options"]),
+        bindings,
+        reader.model(tables["models"], "models."),
+        own,
+    )
 
 
 @attrs.frozen
 class _Reader:
     file: Path
 
-    def check(self, form: Mapping[str, Any], known: Mapping[str, type | tuple[type, ...]], prefix: str) -> None:
-        for key, value in form.items():
+    def require_known(self, form: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
+        for key in form:
             if key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
                 raise DataError(f"{self.file}: {prefix}{key} is not known ({hint})")
-            kinds = _as_tuple(known[key])
-            if type(value) not in kinds:
-                names = " or ".join(kind.__name__ for kind in kinds)
-                raise DataError(f"{self.file}: {prefix}{key} must be {names}, not {value!r:.60}")
 
-    def names(self, value: Sequence[Any], where: str) -> tuple[str, ...]:
-        if not all(isinstance(name, str) for name in value):
-            raise DataError(f"{self.file}: {where} must be a list of strings")
+    def values(self, form: Mapping[str, Any], known: Sequence[Setting], prefix: str) -> dict[str, Any]:
+        """Values by field name, checked against their settings."""
+        by_name = {one.name: one for one in known}
+        self.require_known(form, by_name, prefix)
+        return {by_name[key].field: self.value(value, by_name[key], prefix) for key, value in form.items()}
+
+    def value(self, value: Any, stated: Setting, prefix: str) -> Any:
+        key = f"{prefix}{stated.name}"
+        if stated.word is not None and value == stated.word:
+            return None
+        if stated.repeats:
+            return self.names(value, key)
+        kinds = (int, float) if stated.kind is float else (stated.kind,)
+        if type(value) not in kinds:
+            words = f' or "{stated.word}"' if stated.word is not None else ""
+            raise DataError(f"{self.file}: {key} must be {_KINDS[stated.kind]}{words}, not {value!r:.60}")
+        problem = stated.problem(value)
+        if problem is not None:
+            raise DataError(f"{self.file}: {key} {problem}")
+        return value
+
+    def names(self, value: Any, key: str) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise DataError(f"{self.file}: {key} must be a list of strings")
         return tuple(value)
 
-    def roles(self, form: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def roles(self, form: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, tuple[str, ...]]:
         if "cross" in form:
-            if "reachers" in form or "solvers" in form:
-                raise DataError(f"{self.file}: give either cross, or reachers and solvers")
+            if any(name in form for name in known):
+                raise DataError(f"{self.file}: give either cross, or {' and '.join(known)}")
             names = self.names(form["cross"], "cross")
-            return names, names
-        return self.names(form.get("reachers", []), "reachers"), self.names(form.get("solvers", []), "solvers")
+            return {one.field: names for one in known.values()}
+        return {one.field: self.names(form[name], name) for name, one in known.items() if name in form}
+
+    def policies(self, form: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        """Spec by name, and each policy's own options."""
+        bindings, own = {}, {}
+        for name, entry in form.items():
+            where = f"policies.{name}"
+            if isinstance(entry, str):
+                entry = {"spec": entry}
+            if not isinstance(entry, dict) or not isinstance(entry.get("spec"), str):
+                raise DataError(f'{self.file}: {where} needs a spec, such as spec = "hf:OWNER/NAME"')
+            bindings[name] = self.spec(entry["spec"])
+            own[name] = self.model({key: value for key, value in entry.items() if key != "spec"}, f"{where}.")
+        return bindings, own
+
+    def environment_options(self, form: Mapping[str, Any]) -> dict[str, Any]:
+        options = dict(form)
+        if "trust_games" in options:
+            raise DataError(f"{self.file}: trust_games is for the command line (--trust-games), not for a file")
+        if isinstance(options.get("data"), str):
+            options["data"] = self.path(options["data"])
+        return options
 
     def model(self, form: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-        """Options of a model, checked as far as names and types go."""
-        known: dict[str, type | tuple[type, ...]] = {}
-        for field in attrs.fields(ModelOptions):
-            known[field.name] = _KINDS.get(field.name) or type(field.default)
-            if known[field.name] is float:
-                known[field.name] = (float, int)
-        self.check(form, known, prefix)
-        options = dict(form)
-        if options.get("history") == "all":
-            options["history"] = None
-        elif "history" in options and type(options["history"]) is not int:
-            raise DataError(f'{self.file}: {prefix}history must be a number of turns or "all"')
-        if "stop" in options:
-            options["stop"] = self.names(options["stop"], f"{prefix}stop")
+        """Options of a language model."""
+        options = self.values(form, settings(ModelOptions), prefix)
         if "template" in options and options["template"] not in BUILTIN:
             options["template"] = self.path(options["template"])
         return options
@@ -202,22 +196,20 @@ class _Reader:
         return spec
 
     def path(self, text: str) -> str:
-        """A path as the file means it: relative to where the file lies."""
+        """A path as the file means it: relative to the folder of the file."""
         path = Path(text).expanduser()
         return str(path if path.is_absolute() else self.file.parent / path)
 
 
-_KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "stop": list,
-    "history": (int, str),
-    "system": str,
-    "engine": dict,
-}
+_KINDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", dict: "a table"}
 
 
 def model_options(specs: Mapping[str, str], file: StudyFile, given: Mapping[str, Any]) -> dict[str, ModelOptions]:
-    """The options of each policy in ``specs`` (spec by name): the defaults, what the spec brings along, the file's for
-    all, the file's for this one, and what was ``given`` on the command line, the later counting more."""
+    """The options of each policy in ``specs`` (spec by name).
+
+    The later counts more: the defaults, the spec's own, the file's for all models, the file's for this one, and those
+    ``given`` on the command line.
+    """
     return {
         name: ModelOptions(**{**own_options(spec), **file.models, **file.own.get(name, {}), **given})
         for name, spec in specs.items()

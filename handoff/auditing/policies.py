@@ -16,25 +16,23 @@ from handoff.auditing.checks import Audit
 from handoff.errors import HandoffError
 from handoff.policies.language.actions import Reply, Rule
 from handoff.policies.specs import KINDS, MODELS, make
-from handoff.protocols.frontier.study import Study, _decisions
-from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.records import Decision
+from handoff.runs.run import Run
 
 CLAIM = "every policy is what its spec says, and its decisions are what such a policy writes"
 
 
-def check_policies(audit: Audit, run: Study | RolloutStudy) -> None:
-    """Add the check ``policies`` to ``audit``.  What a rollout's texts come to is checked where it is replayed: only
-    there are the admissible actions known."""
+def check_policies(audit: Audit, run: Run) -> None:
+    """Add the check ``policies`` to ``audit``.
+
+    A text is held against its action where the records tell the admissible actions; else where the episode is replayed.
+    """
     check = audit.check("policies", CLAIM)
-    described: Mapping[str, Any] = run.identity["policies"]
-    for name, facts in described.items():
+    for name, facts in run.described.items():
         problem = _description_problem(facts)
         check.require(problem is None, f"policy {name}: {problem}")
-    for cell, policy, decision, admissible in _decisions(run):
-        for problem in decision_problems(described.get(policy), decision, admissible):
-            check.failures.append(f"{cell}: {problem}")
-        check.count += 1
+    for one in run.decisions():
+        check.collect(one.cell, decision_problems(run.described.get(one.policy), one.decision, one.admissible))
 
 
 def decision_problems(facts: Any, decision: Decision, admissible: Sequence[str] | None) -> Iterator[str]:

@@ -11,15 +11,12 @@ from handoff import registry, signals
 from handoff.auditing.checks import Audit
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
-from handoff.episodes import start as places
 from handoff.episodes.pool import Pool
+from handoff.episodes.start import Where, start
 from handoff.errors import UsageError
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier.study import Study
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.records import Task
-from handoff.runs import selection
+from handoff.runs.run import Run
+from handoff.runs.selection import draw_tasks
 
 
 def reference_options(environment: Environment, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,55 +24,51 @@ def reference_options(environment: Environment, options: Mapping[str, Any]) -> d
     return dict(environment.reference_options()) if isinstance(environment, Certified) else dict(options)
 
 
-@attrs.frozen
-class _Place:
-    """Where the environments of the replays live, and the options that they are given there."""
-
-    overrides: Mapping[str, Any]
-    workers: int | None
-    ray: str | None
-
-
 @attrs.define
-class _Reference:
-    """The environment's reference implementation, with the run's tasks found in it and checked."""
+class Reference:
+    """A pool of reference environments, and the run's tasks in them, checked."""
 
-    result: Audit
-    study: Study | RolloutStudy
-    place: _Place
-    config: frontier_config.Config | rollouts_config.Config
+    audit: Audit
+    run: Run
+    #: Options that take the place of those that the run was made with.
+    overrides: Mapping[str, Any]
+    where: Where
+    #: The run's tasks by digest, with their sources here.
     tasks: dict[str, Task] = attrs.Factory(dict)
     pool: Pool | None = None
 
-    def __enter__(self) -> _Reference:
-        identity = self.study.identity
+    def __enter__(self) -> Reference:
+        identity = self.run.identity
         name = str(identity["environment"].get("name"))
-        # Options of an untrusted folder: they choose data and engine, never trust.
-        host = self.study.manifest.get("host")
+        # Options of an untrusted folder choose data and engine, never trust.
+        host = self.run.manifest.get("host")
         stated = host.get("options") if isinstance(host, dict) else None
-        recorded = dict(stated) if isinstance(stated, dict) else {}
-        recorded.pop("trust_games", None)
-        environment = registry.create(name, {**recorded, **self.place.overrides})
+        options = dict(stated) if isinstance(stated, dict) else {}
+        options.pop("trust_games", None)
+        options.update(self.overrides)
+        environment = registry.create(name, options)
         try:
-            options = reference_options(environment, {**recorded, **self.place.overrides})
-            available = list(environment.tasks(self.config.split))
+            options = reference_options(environment, options)
+            available = list(environment.tasks(self.run.config.split))
             self.tasks = {task.id: task for task in available}
             self._check_tasks(available)
-            chosen = [self.tasks[task.id] for task in self.study.tasks if task.id in self.tasks]
+            chosen = [self.tasks[task.id] for task in self.run.tasks if task.id in self.tasks]
             described = {"name": environment.name, **environment.describe(chosen)}
         finally:
             environment.close()
         claim = "versions and digests of the environment are those that the run recorded"
         different = differing_keys(dict(identity["environment"]), described)
-        self.result.check("environment", claim).require(not different, f"these differ here: {', '.join(different)}")
-        self.pool = Pool(places.start(name, options, self.place.workers, self.place.ray))
+        self.audit.check("environment", claim).require(not different, f"these differ here: {', '.join(different)}")
+        self.pool = Pool(start(name, options, self.where))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.pool is not None:
             self.pool.close()
 
-    def run(self, job: Callable[[Pool, Mapping[str, Task], int], Awaitable[None]]) -> None:
+    def certify(self, job: Callable[[Pool, Mapping[str, Task], int], Awaitable[None]]) -> None:
+        """Run ``job`` with the pool, the tasks and the number of episodes that may be in flight."""
+
         async def main() -> None:
             assert self.pool is not None
             await job(self.pool, self.tasks, 4 * self.pool.workers)
@@ -83,22 +76,23 @@ class _Reference:
         signals.run(main)
 
     def _check_tasks(self, available: Sequence[Task]) -> None:
-        check = self.result.check("tasks", "the tasks are what the selection seed draws from the split")
-        for task in self.study.tasks:
-            found = self.tasks.get(task.id)
-            if not check.require(found is not None, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):
+        check = self.audit.check("tasks", "the tasks are what the selection seed draws from the split")
+        for task in self.run.tasks:
+            here = self.tasks.get(task.id)
+            present = here is not None
+            if not check.require(present, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):
                 continue
-            assert found is not None
-            stated, there = f"{task.type} of {task.split}", f"{found.type} of {found.split}"
-            check.require(stated == there, f"task {task.name} is stated as {stated}, but is {there}")
-            if "data" not in self.place.overrides:  # elsewhere files may have other names
-                check.require(task.name == found.name, f"task {task.id[:12]} is called {task.name}, not {found.name}")
+            assert here is not None
+            stated, actual = f"{task.type} of {task.split}", f"{here.type} of {here.split}"
+            check.require(stated == actual, f"task {task.name} is stated as {stated}, but is {actual}")
+            if "data" not in self.overrides:  # elsewhere files may have other names
+                check.require(task.name == here.name, f"task {task.id[:12]} is called {task.name}, not {here.name}")
         if not check.passed:
             return
-        config = self.config
+        config = self.run.config
         try:
-            drawn = selection.draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
+            drawn = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
         except UsageError as error:
             check.require(False, str(error))
             return
-        check.require([t.id for t in drawn] == [t.id for t in self.study.tasks], "the selection seed draws other tasks")
+        check.require([t.id for t in drawn] == [t.id for t in self.run.tasks], "the selection seed draws other tasks")

@@ -21,41 +21,61 @@ from handoff import __version__, signals
 from handoff.cli import streams
 from handoff.errors import HandoffError
 
-#: Sub-command -> module that defines a click command of that name.
+#: Sub-command -> its line in ``handoff --help``.  The module ``handoff.cli.NAME`` defines a click command of that name.
 COMMANDS = {
-    "run": "handoff.cli.run",
-    "rollout": "handoff.cli.rollout",
-    "audit": "handoff.cli.audit",
-    "report": "handoff.cli.report",
-    "compare": "handoff.cli.compare",
-    "export": "handoff.cli.export",
-    "estimate": "handoff.cli.estimate",
-    "transport": "handoff.cli.transport",
-    "plan": "handoff.cli.plan",
-    "tax": "handoff.cli.tax",
-    "check": "handoff.cli.check",
-    "doctor": "handoff.cli.doctor",
-    "envs": "handoff.cli.envs",
+    "run": "Run a handoff study: reachers, clones, solvers.",
+    "rollout": "Roll policies out, many times per task.",
+    "audit": "Check everything about a run again.",
+    "report": "Print the tables of a run with intervals, or write its page.",
+    "compare": "Put two runs side by side.",
+    "export": "Write the records of a run as tables that other tools read.",
+    "estimate": "Print every estimand of a table with its interval.",
+    "transport": "Predict the interaction from another split.",
+    "plan": "Find how many tasks and seeds a study needs.",
+    "tax": "Print pass@k and the sharpening tax of a pair of policies.",
+    "check": "Check that an environment keeps the adapter contract.",
+    "doctor": "Measure how deterministic a policy is.",
+    "envs": "List the installed environments.",
 }
+#: Entry point group of plug-ins' own commands.
 PLUGINS = "handoff.commands"
 
 
 class _Lazy(click.Group):
-    """Loads a sub-command's module when the command is named."""
+    """Loads a command's module when the command is named.  ``handoff --help`` loads none of the toolkit's own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS, *sorted(point.name for point in metadata.entry_points(group=PLUGINS))]
+        return [*COMMANDS, *sorted({*_commands(), *_protocols()} - set(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS:
-            command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+            command = getattr(import_module(f"handoff.cli.{cmd_name}"), cmd_name)
             assert isinstance(command, click.Command)
             return command
-        for point in metadata.entry_points(group=PLUGINS):
-            if point.name == cmd_name:
-                loaded = point.load()
-                return loaded if isinstance(loaded, click.Command) else None
+        if cmd_name in _commands():
+            loaded = _commands()[cmd_name].load()
+            return loaded if isinstance(loaded, click.Command) else None
+        if cmd_name in _protocols():
+            from handoff.cli.study_command import study_command
+            from handoff.protocols.registry import load_protocol
+
+            return study_command(load_protocol(cmd_name))
         return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._line(ctx, name)) for name in self.list_commands(ctx)])
+
+    def _line(self, ctx: click.Context, name: str) -> str:
+        if name in COMMANDS:
+            return COMMANDS[name]
+        if name in _protocols():
+            return f"Run the protocol {name!r} of an installed package."
+        try:
+            command = self.get_command(ctx, name)
+        except Exception as error:  # a broken plug-in must not take the help along
+            return f"(cannot be loaded: {type(error).__name__}: {error})"
+        return command.get_short_help_str(limit=100) if command is not None else "(is no command)"
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -69,6 +89,14 @@ class _Lazy(click.Group):
             if near and "Did you mean" not in error.message:
                 raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
             raise
+
+
+def _commands() -> dict[str, metadata.EntryPoint]:
+    return {point.name: point for point in metadata.entry_points(group=PLUGINS)}
+
+
+def _protocols() -> dict[str, metadata.EntryPoint]:
+    return {point.name: point for point in metadata.entry_points(group="handoff.protocols")}
 
 
 @click.group(

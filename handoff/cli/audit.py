@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from handoff.cli import options
+from handoff.cli.settings import Command, options_of
+from handoff.episodes.start import Where
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   handoff audit runs/alfworld-0123456789
   handoff audit runs/alfworld-0123456789 --data ~/alfworld --json
   handoff audit runs/alfworld-0123456789 --records-only      # no environment needed, a second or two
 
-Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted."""
+Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted.""",
 )
 @click.argument("run", type=options.PATH)
 @click.option("--data", metavar="PATH", help="Where the tasks lie now.  [default: where the run found them]")
@@ -28,8 +32,7 @@ Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 in
 )
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
-@options.workers
-@options.ray
+@options_of(Where)
 @options.quiet
 @options.as_json
 def audit(
@@ -39,20 +42,19 @@ def audit(
     templates: tuple[str, ...],
     trust_games: bool,
     pairs: tuple[str, ...],
-    workers: int | None,
-    ray: str | None,
+    where: dict[str, Any],
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Check everything about RUN again: digests, plan, seeds, inputs, every replay and every frontier."""
     from handoff import progress
     from handoff.cli.output import console
-    from handoff.protocols import audit
+    from handoff.protocols.audit import audit_run
     from handoff.report import terminal
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
     shown = progress.for_console(console(stderr=True), quiet)
-    result = audit.audit(run, overrides, workers, shown, replay=not records_only, ray=ray, templates=templates)
+    result = audit_run(run, overrides, Where(**where), shown, replay=not records_only, templates=templates)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:

@@ -15,8 +15,8 @@ Examples:
   handoff export runs/alfworld-0123456789
   handoff export runs/alfworld-0123456789 --out tables --format csv --format jsonl
 
-Tables: endpoints (task,type,seed,reacher,solver,arrived,won and more: what `handoff estimate` reads),
-trajectories, steps."""
+Tables of a handoff run: endpoints (task,type,seed,reacher,solver,arrived,won and more; `handoff estimate` reads it),
+trajectories, steps.  Tables of a rollouts run: rollouts, decisions."""
 )
 @click.argument("run", type=options.PATH)
 @click.option("--out", type=options.PATH, help="Folder for the tables.  [default: RUN/export]")
@@ -29,10 +29,12 @@ trajectories, steps."""
 )
 def export(run: Path, out: Path | None, formats: tuple[str, ...]) -> None:
     """Write the records of RUN as tables that other tools read."""
-    from handoff.protocols.frontier import export as exporting
-    from handoff.protocols.frontier import study
+    from handoff.protocols.export import export as write_tables
+    from handoff.protocols.registry import protocol_of_run
 
-    result = exporting.export(study.load(run), run / "export" if out is None else out, formats or None)
+    protocol = protocol_of_run(run)
+    tables = protocol.tables(protocol.load(run))
+    result = write_tables(run, tables, run / "export" if out is None else out, formats or None)
     for path, rows in result.written:
         click.echo(f"{path}: {rows} rows")
     if result.skipped:

@@ -9,7 +9,7 @@ from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
 from handoff.estimation.transport import Sample
 from handoff.protocols.frontier import study
-from handoff.protocols.frontier.study import DEPTH, sample_of
+from handoff.protocols.frontier.study import DEPTH
 
 
 def load_table(path: str | Path) -> Table:
@@ -26,7 +26,7 @@ def load_sample(path: str | Path) -> Sample:
     budget; of a CSV its task names alone."""
     path = Path(path)
     if path.is_dir():
-        return sample_of(study.load(path))
+        return study.load(path).sample()
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder or a CSV file")
     return Sample(str(path), read_csv(path))

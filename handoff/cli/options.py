@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from handoff.cli import numbers
+from handoff.cli.settings import Option
 from handoff.errors import UsageError
 
 
@@ -39,24 +39,33 @@ def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
     return options
 
 
+env_option = click.option(
+    "--env-option", "pairs", cls=Option, group="study", multiple=True, metavar="NAME=VALUE",
+    help="Option for the environment; repeats.",
+)  # fmt: skip
+#: Options of an environment, from the first in ``--help`` to the last.
+environment_options = (
+    click.option(
+        "--data", cls=Option, group="study", metavar="PATH",
+        help="Where the environment's tasks lie.  [default: the environment's own]",
+    ),
+    click.option(
+        "--engine", cls=Option, group="study", metavar="NAME", help="The environment's engine, where it has several."
+    ),
+    click.option(
+        "--trust-games", cls=Option, group="study", is_flag=True,
+        help="Load games whose grammar is not known (it is run as code).",
+    ),
+    env_option,
+)  # fmt: skip
+as_json = click.option(
+    "--json", "as_json", cls=Option, group="output", is_flag=True, help="Print one JSON object instead of tables."
+)
+quiet = click.option("-q", "--quiet", cls=Option, group="output", is_flag=True, help="Show no progress.")
+
+
 def default_workers() -> int:
     """One environment worker per usable core."""
     from handoff.episodes.start import usable_cores
 
     return usable_cores()
-
-
-workers = click.option(
-    "--workers",
-    type=numbers.WORKERS,
-    default=None,
-    help="Environment processes; 0 for none but this one.  [default: one per core]",
-)
-ray = click.option(
-    "--ray", metavar="ADDRESS", help="Environments on the Ray cluster there (auto: the one that is found), not here."
-)
-env_option = click.option(
-    "--env-option", "pairs", multiple=True, metavar="NAME=VALUE", help="Option for the environment; repeats."
-)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")

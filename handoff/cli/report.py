@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from handoff.cli import bootstrap_options, options
-from handoff.errors import UsageError
 
 if TYPE_CHECKING:
     from handoff.report.study.document import Options
@@ -46,32 +45,17 @@ def report(
     """Print the tables of RUN with intervals: endpoints and the interaction, Reach and Solve, bridge and finish, rates
     by task type, arrival by budget.  While records are owed: the counts so far."""
     from handoff.cli.output import console
-    from handoff.protocols import registry
-    from handoff.protocols.frontier import study
-    from handoff.protocols.rollouts import study as rollouts_study
-    from handoff.report import rollouts, terminal
-    from handoff.report.study import document as numbers
+    from handoff.protocols.registry import protocol_of_run
 
-    if registry.protocol_name(run) == "rollouts":
-        if html is not None or external is not None:
-            raise UsageError(f"{run} holds rollouts, not a handoff study; `handoff tax` compares two of them")
-        counted = rollouts_study.load(run)
-        if as_json:
-            click.echo(json.dumps(rollouts.summary(counted), indent=2, allow_nan=False))
-        else:
-            rollouts.show(console(), counted)
-        return
-    loaded = study.load(run)
-    document = numbers.document(loaded, chosen, None if external is None else study.load(external))
+    protocol = protocol_of_run(run)
+    shown, loaded = protocol.report(), protocol.load(run)
+    document = shown.document(loaded, chosen, None if external is None else protocol.load(external))
     if html is not None:
-        from handoff.report.study import page
-
-        written = page.write(loaded, document, Path(html) if html else None)
-        for path in written:
+        for path in shown.write(loaded, document, Path(html) if html else None):
             click.echo(f"wrote {path}", err=as_json)
         if not as_json:
             return
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        terminal.show_report(console(), document)
+        shown.show(console(), document)

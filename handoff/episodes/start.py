@@ -6,19 +6,44 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from handoff.episodes.places import Here, Workers
 from handoff.episodes.processes import Processes
+from handoff.settings import setting
 
 
-def start(name: str, options: Mapping[str, Any], count: int | None, ray: str | None = None) -> Workers:
-    """Workers for environments ``name`` with ``options``: ``count`` processes (0: this one), or as many actors of the
-    Ray cluster at the address ``ray`` (``None``: one per free core there)."""
-    if ray is not None:
+@attrs.frozen
+class Where:
+    """Where environments live."""
+
+    #: Processes (0: this one), or actors on a cluster; ``None``: one per usable core.
+    workers: int | None = setting(
+        "Environment processes; 0 for none but this one.",
+        kind=int,
+        default=None,
+        least=0,
+        most=1024,
+        shown="one per core",
+        group="execution",
+    )
+    #: Address of a Ray cluster; ``None``: this machine.
+    ray: str | None = setting(
+        "Environments on the Ray cluster there (auto: the one that is found), not here.",
+        kind=str,
+        default=None,
+        metavar="ADDRESS",
+        group="execution",
+    )
+
+
+def start(name: str, options: Mapping[str, Any], where: Where) -> Workers:
+    """Workers for environments ``name``, each made with ``options``."""
+    if where.ray is not None:
         from handoff.episodes.ray import RayWorkers
 
-        return RayWorkers(name, options, ray, count)
-    if count is None:
-        count = usable_cores()
+        return RayWorkers(name, options, where.ray, where.workers)
+    count = usable_cores() if where.workers is None else where.workers
     return Processes(name, options, count) if count else Here(name, options)
 
 

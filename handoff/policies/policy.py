@@ -100,6 +100,9 @@ class Policy(ABC):
     def decide(self, requests: Sequence[Request]) -> list[Decision]:
         """One decision per request, in order."""
 
+    async def introduce(self) -> None:  # noqa: B027 - optional
+        """Ask the outside who it is.  Called before :meth:`describe`; may be called twice."""
+
     def describe(self) -> Mapping[str, Any]:
         """JSON-safe identity for the manifest: specification, digests of weights or files, sampling options."""
         return {}

@@ -8,6 +8,7 @@ A spec is a kind with an optional argument after a colon: ``random``, ``expert``
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -128,6 +129,11 @@ def make_policies(specs: Mapping[str, str], models: Mapping[str, ModelOptions] |
         shared = twin is not None and spec.partition(":")[0] in MODELS
         made[name] = made[twin] if shared and twin is not None else make(spec, models.get(name))
     return made
+
+
+async def introduce(policies: Mapping[str, Policy]) -> None:
+    """Let every policy ask the outside who it is, all at once."""
+    await asyncio.gather(*(policy.introduce() for policy in set(policies.values())))
 
 
 def own_options(spec: str) -> dict[str, Any]:

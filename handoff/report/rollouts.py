@@ -5,60 +5,15 @@ Of a PTGS run these are of the scored rollouts; the pilots and the temperatures 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from handoff.passk.curves import mean_pass_at_k, mean_pass_hat_k
 from handoff.protocols.rollouts.study import RolloutStudy
-from handoff.records import to_json
-
-
-def summary(study: RolloutStudy) -> dict[str, Any]:
-    """Counts per policy and task, and the curves pass@k and pass^k for k = 1, 2, 4, ... up to the rollouts of a task.
-
-    ``never_solved`` is the share of tasks without a success.  A PTGS run has ``ptgs``, its settings; each policy has
-    the successes of its ``pilots``, and each task the temperature that they set.  While rollouts are owed there are no
-    curves, and ``owed`` says how many are missing.
-    """
-    owed = study.planned - study.count
-    result: dict[str, Any] = {"complete": study.sealed and owed == 0, "planned": study.planned, "owed": owed}
-    if owed:
-        return result
-    if study.ptgs is not None:
-        result["ptgs"] = to_json(study.ptgs)
-    policies = []
-    for name in study.policies:
-        counts = study.counts(name)
-        budgets = [2**i for i in range(counts.rollouts.bit_length())]
-        at_K = mean_pass_at_k(counts.n_T, counts.c_T, budgets[-1])
-        hat_K = mean_pass_hat_k(counts.n_T, counts.c_T, budgets[-1])
-        entry: dict[str, Any] = {
-            "policy": name,
-            "rollouts": int(counts.n_T.sum()),
-            "successes": int(counts.c_T.sum()),
-            "never_solved": float((counts.c_T == 0).mean()),
-            "tasks": [
-                {"task": task, "n": int(n), "c": int(c)}
-                for task, n, c in zip(counts.tasks, counts.n_T, counts.c_T, strict=True)
-            ],
-            "pass_at_k": {str(k): float(at_K[k - 1]) for k in budgets},
-            "pass_hat_k": {str(k): float(hat_K[k - 1]) for k in budgets},
-        }
-        if study.ptgs is not None:
-            pilots = study.pilot_counts(name)
-            entry["pilots"] = {
-                "rollouts": int(pilots.n_T.sum()),
-                "successes": int(pilots.c_T.sum()),
-                "never_solved": float((pilots.c_T == 0).mean()),
-            }
-            temperatures = study.temperatures(name)
-            for row, successes in zip(entry["tasks"], pilots.c_T, strict=True):
-                row |= {"pilot_successes": int(successes), "temperature": temperatures[row["task"]]}
-        policies.append(entry)
-    return {**result, "policies": policies}
+from handoff.protocols.rollouts.summary import summary
 
 
 def show(console: Console, study: RolloutStudy) -> None:
@@ -90,7 +45,7 @@ def show(console: Console, study: RolloutStudy) -> None:
         return
     ptgs = study.ptgs
     console.print(
-        f"PTGS: of {study.protocol['rollouts']} rollouts a task the first {ptgs.pilots} are pilots and not scored; "
+        f"PTGS: of {study.config.rollouts} rollouts a task the first {ptgs.pilots} are pilots and not scored; "
         f"tau {ptgs.tau:g}, target success rate {ptgs.target:g}",
         highlight=False,
     )
@@ -107,3 +62,25 @@ def show(console: Console, study: RolloutStudy) -> None:
             f"{100 * pilots['never_solved']:.1f}%",
         )
     console.print(grid)
+
+
+class _Shim:
+    def plan_lines(self, identity: Any, folder: Path) -> list[str]:
+        protocol = identity["protocol"]
+        count = len(identity["tasks"]) * len(protocol["policies"]) * protocol["rollouts"]
+        return [f"{count} rollouts of {len(identity['tasks'])} tasks into {folder}"]
+
+    def show_result(self, console: Console, run: RolloutStudy) -> None:
+        show(console, run)
+
+    def document(self, run: RolloutStudy, options: Any = None, external: Any = None) -> Any:
+        return summary(run)
+
+    def show(self, console: Console, document: Any) -> None:
+        raise NotImplementedError
+
+    def write(self, run: Any, document: Any, path: Any) -> Any:
+        raise NotImplementedError
+
+
+REPORT = _Shim()

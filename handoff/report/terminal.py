@@ -37,7 +37,7 @@ def _row(grid: Grid, *cells: object) -> None:
     grid.add_row(*(Text(str(cell)) for cell in cells))  # Text: names are data, never markup
 
 
-def show_plan(console: Console, identity: Mapping[str, Any], folder: Path) -> None:
+def plan_lines(identity: Mapping[str, Any], folder: Path) -> list[str]:
     """What a run is going to do."""
     protocol, tasks = identity["protocol"], identity["tasks"]
     types = Counter(task["type"] for task in tasks)
@@ -45,14 +45,13 @@ def show_plan(console: Console, identity: Mapping[str, Any], folder: Path) -> No
     cells = len(tasks) * protocol["slots"] * len(reachers)
     drawn = ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
     budgets = f"at most {protocol['reach_budget']} actions, until exactly {protocol['depth']} from success"
-    for line in (
+    return [
         f"{identity['environment']['name']}, split {protocol['split']}: {len(tasks)} tasks ({drawn})",
         f"reachers {', '.join(reachers)}: {cells} trajectories ({protocol['slots']} seed slots) of {budgets}",
         f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {protocol['solve_budget']} actions",
         *(f"policy {name}: {_policy(name, described)}" for name, described in identity["policies"].items()),
         f"run folder: {folder}",
-    ):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    ]
 
 
 def _policy(name: str, described: Mapping[str, Any]) -> str:

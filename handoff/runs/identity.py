@@ -10,6 +10,7 @@ import attrs
 from handoff import __version__
 from handoff.environment import Environment
 from handoff.errors import UsageError
+from handoff.policies.policy import Policy
 from handoff.records import Task, to_json
 from handoff.text import require_printable
 
@@ -26,6 +27,14 @@ def require_size(records: int) -> None:
 def stated_seeds(run_seed: int) -> dict[str, Any]:
     """What a manifest says of seeds."""
     return {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"}
+
+
+def describe(given: str | Policy, policy: Policy) -> dict[str, Any]:
+    """A policy's part of a manifest; ``given`` is its spec, or the policy itself."""
+    described = dict(policy.describe())
+    if isinstance(given, str):
+        return {"spec": given, **described}
+    return {"spec": f"python:{type(given).__module__}.{type(given).__qualname__}", "kind": "python", **described}
 
 
 def identity(

@@ -15,11 +15,11 @@ import attrs
 
 from handoff import signals
 from handoff.canonical import digest
-from handoff.episodes import start as places
 from handoff.episodes.pool import Pool
+from handoff.episodes.start import Where, start
 from handoff.errors import Interrupted
 from handoff.policies import Policy, Served
-from handoff.progress import Progress
+from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
 from handoff.runs.store import Store
@@ -64,17 +64,15 @@ class Prepared:
     def run(
         self,
         folder: Path,
-        workers: int | None,
-        progress: Progress,
+        where: Where | None = None,
+        progress: Progress | None = None,
         concurrency: int | None = None,
-        ray: str | None = None,
     ) -> list[str]:
-        """Carry the run out in ``folder``, or what is left of it.  Returns remarks on what was found there and on how
-        the work went.
+        """Carry the run out in ``folder``, or the part that is left of it.
 
-        ``workers`` and ``ray`` say where environments live (:func:`handoff.episodes.start.start`); ``concurrency`` is how many
-        episodes are in flight (default: four a worker, or as many as the policies can make use of).  Raises
-        :class:`~handoff.errors.Interrupted` if a worker or a server went away; what is finished is kept.
+        ``concurrency`` is the number of episodes in flight (default: four per worker, or as many as the policies can
+        make use of).  Returns remarks on the folder and on how the work went.  Raises
+        :class:`~handoff.errors.Interrupted` if a worker or a server went away; every finished record is kept.
         """
         host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
         host.update(self.remarks)
@@ -82,7 +80,7 @@ class Prepared:
             try:
                 remarks = list(store.dropped)
                 if store.owed:
-                    remarks += self._work(store, workers, progress, concurrency, ray)
+                    remarks += self._work(store, where or Where(), progress or Silent(), concurrency)
                 store.complete()
                 return remarks
             except Interrupted as error:
@@ -92,11 +90,9 @@ class Prepared:
             except KeyboardInterrupt:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
 
-    def _work(
-        self, store: Store, workers: int | None, progress: Progress, concurrency: int | None, ray: str | None
-    ) -> list[str]:
-        """Finish what is owed.  Returns remarks on how the work went."""
-        pool = Pool(places.start(self.environment, self.options, workers, ray))
+    def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:
+        """Finish the owed records.  Returns remarks on how the work went."""
+        pool = Pool(start(self.environment, self.options, where))
         try:
             running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
             seconds = signals.run(lambda: self._carry_out(running))

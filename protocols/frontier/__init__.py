@@ -1,1 +1,5 @@
-"""Verified-frontier handoff."""
+"""Verified-frontier handoff: everything about it, and nothing of it elsewhere."""
+
+from handoff.protocols.frontier.protocol import FRONTIER
+
+__all__ = ["FRONTIER"]

@@ -19,7 +19,7 @@ from handoff.episodes.pool import Pool
 from handoff.errors import DataError, ReplayMismatch
 from handoff.progress import Progress, Tick
 from handoff.protocols.frontier.records import Endpoint, Trajectory
-from handoff.protocols.frontier.study import Study, cells, name_cell
+from handoff.protocols.frontier.study import Study
 from handoff.records import Certificate, Task, to_json
 
 
@@ -32,11 +32,8 @@ class _Pass:
     trajectory: Trajectory
     endpoint: Endpoint | None
     first: bool
-
-    @property
-    def cell(self) -> str:
-        run, solver = self.trajectory, self.endpoint.solver if self.endpoint else None
-        return name_cell(self.task, run.slot, run.reacher, solver)
+    #: The episode in words.
+    label: str
 
 
 @attrs.frozen
@@ -68,14 +65,14 @@ async def certify(
         audit.check("frontier", "every membership check and distance, searched again, is the same"),
     )
     passes = []
-    for task, slot, reacher in cells(study):
-        trajectory = study.trajectories.get((task.id, slot, reacher))
-        if trajectory is None or task.id not in tasks:
+    for cell in study.cells():
+        trajectory = study.trajectories.get(cell)
+        if trajectory is None or cell.task not in tasks:
             continue
-        rows = [study.endpoints.get((task.id, slot, reacher, solver)) for solver in study.solvers]
-        followers: list[Endpoint | None] = [row for row in rows if row is not None and row.arrived]
+        followers: list[Endpoint | None] = [end for end in study.endpoints_of(cell) if end.arrived]
         for index, endpoint in enumerate(followers or [None]):
-            passes.append(_Pass(tasks[task.id], trajectory, endpoint, first=index == 0))
+            label = study.label(cell if endpoint is None else endpoint.cell)
+            passes.append(_Pass(tasks[cell.task], trajectory, endpoint, first=index == 0, label=label))
     with progress.phase("replay", len(passes)) as tick:
         await gather([partial(_run, job, pool, study, checks, tick) for job in passes], concurrency)
     for check in (checks.runs, checks.ends, checks.frontier):
@@ -84,7 +81,7 @@ async def certify(
 
 async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick) -> None:
     run = job.trajectory
-    distances = study.protocol.get("distances")
+    distances = study.config.distances
     actions = [step.decision.action or "" for step in run.steps]
     more = [step.decision.action or "" for step in job.endpoint.steps] if job.endpoint else []
     after = [step.record for step in job.endpoint.steps] if job.endpoint else []
@@ -98,22 +95,22 @@ async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick
                 stated = [run.reset_check, *(step.check for step in run.steps)]
                 for position, (theirs, view) in enumerate(zip(stated, found, strict=True)):
                     mine = view.certificate
-                    where = f"{job.cell}: state after action {position}"
+                    where = f"{job.label}: state after action {position}"
                     checks.frontier.require(theirs == mine, f"{where}: {_compare(theirs, mine)}")
                 curve = [run.reset_distance, *(step.distance for step in run.steps)]
-                checks.distances(job.cell, 0, curve, found)
+                checks.distances(job.label, 0, curve, found)
             else:
                 await episode.replay(job.task, run.reset_seed, actions, run.records(), Ask())
         except (ReplayMismatch, DataError) as error:
-            checks.runs.failures.append(f"{job.cell}: {error}")
+            checks.runs.failures.append(f"{job.label}: {error}")
         else:
             try:
                 ask = Ask(distances=distances)
                 found = await episode.follow(more, [run.records()[-1], *after], len(actions), ask)
                 curve = [step.distance for step in job.endpoint.steps] if job.endpoint else []
-                checks.distances(job.cell, len(actions) + 1, curve, found)
+                checks.distances(job.label, len(actions) + 1, curve, found)
             except (ReplayMismatch, DataError) as error:
-                checks.ends.failures.append(f"{job.cell}: {error}")
+                checks.ends.failures.append(f"{job.label}: {error}")
     tick()
 
 

@@ -2,9 +2,46 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 
 from handoff.records import Certificate, Record, Step
+from handoff.runs.chain import Key
+
+TRAJECTORY, ENDPOINT = "trajectory", "endpoint"
+
+
+class Cell(NamedTuple):
+    """One trajectory's place in the crossing."""
+
+    task: str
+    slot: int
+    reacher: str
+
+    @property
+    def key(self) -> Key:
+        """Key of the trajectory's record."""
+        return (TRAJECTORY, self.task, str(self.slot), self.reacher)
+
+
+class EndpointCell(NamedTuple):
+    """One endpoint's place in the crossing."""
+
+    task: str
+    slot: int
+    reacher: str
+    solver: str
+
+    @property
+    def cell(self) -> Cell:
+        """Place of its trajectory."""
+        return Cell(self.task, self.slot, self.reacher)
+
+    @property
+    def key(self) -> Key:
+        """Key of the endpoint's record."""
+        return (ENDPOINT, self.task, str(self.slot), self.reacher, self.solver)
 
 
 @attrs.frozen
@@ -26,6 +63,15 @@ class Trajectory:
     arrival: int | None
     outcome: str
     reset_distance: int | None = None
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.task, self.slot, self.reacher)
+
+    @property
+    def actions(self) -> int:
+        """Actions until arrival, or until the turn ended without one."""
+        return len(self.steps) if self.arrival is None else self.arrival
 
     @property
     def arrived(self) -> bool:
@@ -72,3 +118,7 @@ class Endpoint:
     bridge: bool | None = None
     clone: Clone | None = None
     steps: tuple[Step, ...] = ()
+
+    @property
+    def cell(self) -> EndpointCell:
+        return EndpointCell(self.task, self.slot, self.reacher, self.solver)

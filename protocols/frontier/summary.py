@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from handoff.protocols.frontier.records import Trajectory
 from handoff.protocols.frontier.study import Study
 
 Json = dict[str, Any]
@@ -18,7 +17,7 @@ def summary(study: Study) -> Json:
     While records are owed, rates are of the sealed records and ``owed`` says how many are missing.
     """
     return {
-        "complete": study.sealed and not any(study.owed),
+        "complete": study.complete,
         "planned": {"trajectories": study.planned[0], "endpoints": study.planned[1]},
         "owed": {"trajectories": study.owed[0], "endpoints": study.owed[1]},
         "depth": study.depth,
@@ -35,17 +34,13 @@ def _reach(study: Study, name: str) -> Json:
         "trajectories": len(mine),
         "arrived": arrived,
         "reach": _rate(arrived, len(mine)),
-        "mean_actions": _rate(sum(map(_actions, mine)), len(mine)),
+        "mean_actions": _rate(sum(run.actions for run in mine), len(mine)),
         "outcomes": {
             outcome: count
             for outcome in ("arrived", "won", "terminal", "budget")
             if (count := sum(run.outcome == outcome for run in mine))
         },
     }
-
-
-def _actions(run: Trajectory) -> int:
-    return len(run.steps) if run.arrival is None else run.arrival
 
 
 def _cell(study: Study, reacher: str, solver: str) -> Json:

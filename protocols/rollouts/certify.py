@@ -10,7 +10,7 @@ from handoff.auditing.policies import decision_problems
 from handoff.episodes.batching import gather
 from handoff.episodes.host import Ask
 from handoff.episodes.pool import Pool
-from handoff.policies import Request, Turn
+from handoff.policies.policy import Request, Turn
 from handoff.progress import Progress, Tick
 from handoff.protocols.rollouts.records import Rollout
 from handoff.protocols.rollouts.study import RolloutStudy
@@ -18,18 +18,18 @@ from handoff.records import Task
 from handoff.replay import records_digest
 
 
-async def certify_rollouts(
+async def certify(
     audit: Audit, study: RolloutStudy, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
 ) -> None:
     """Add the checks ``replay`` and ``inputs`` of a rollouts run: each episode again, its records' digest, its success
     and everything that its policy was given equal."""
     check = audit.check("replay", "every rollout's records and success are equal on the reference engine")
     inputs = audit.check("inputs", "every recorded input is what the replayed records show, at the stated temperature")
-    texts = audit.check("texts", "every text comes to its action, by the stated rule and what was admissible there")
-    budget = int(study.protocol["budget"])
+    texts = audit.check("texts", "every text gives its action, by the stated rule and the admissible actions there")
+    budget = study.config.budget
 
     async def one(rollout: Rollout, tick: Tick) -> None:
-        cell = f"task {tasks[rollout.task].name}, policy {rollout.policy}, rollout {rollout.index}"
+        label = study.label(rollout.cell)
         async with pool.episode() as episode:
             view = await episode.reset(tasks[rollout.task], rollout.reset_seed, Ask())
             records = [view.record]
@@ -45,19 +45,18 @@ async def certify_rollouts(
                     budget - position,
                     temperature=rollout.temperature,
                 )
-                facts = study.identity["policies"].get(rollout.policy)
-                for problem in decision_problems(facts, decision, view.record.admissible):
-                    texts.failures.append(f"{cell}, decision {position + 1}: {problem}")
-                texts.count += 1
+                facts = study.described.get(rollout.policy)
+                problems = decision_problems(facts, decision, view.record.admissible)
+                texts.collect(f"{label}, decision {position + 1}", problems)
                 inputs.require(
                     decision.input_digest == request.input_digest(),
-                    f"{cell}: input of decision {position + 1} is not what the records show",
+                    f"{label}: input of decision {position + 1} is not what the records show",
                 )
                 view = await episode.step(decision.action, Ask()) if decision.action else view
                 records.append(view.record)
                 history.append(Turn(decision.action or "", view.record, decision.text))
-        check.require(records_digest(records) == rollout.digest, f"{cell}: its records differ")
-        check.require(view.record.won == rollout.won, f"{cell}: won is recorded as {rollout.won}")
+        check.require(records_digest(records) == rollout.digest, f"{label}: its records differ")
+        check.require(view.record.won == rollout.won, f"{label}: won is recorded as {rollout.won}")
         tick()
 
     jobs = [rollout for rollout in study.rollouts.values() if rollout.task in tasks]

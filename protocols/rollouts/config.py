@@ -2,59 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from handoff.errors import UsageError
 from handoff.passk.ptgs import EstimateThenSample, Split
-from handoff.records import Task, to_json
-from handoff.runs import identity
+from handoff.protocols.protocol import StudyConfig, role
+from handoff.protocols.rollouts.records import RolloutCell
+from handoff.records import Task
 from handoff.runs.chain import Key
-
-NAME = "rollouts"
-KIND = "rollout"
-
-
-def _positive(instance: Any, attribute: attrs.Attribute[int], value: int) -> None:
-    if value < 1:
-        raise UsageError(f"{attribute.name.replace('_', ' ')} must be at least 1, not {value}")
+from handoff.runs.identity import require_size
+from handoff.settings import setting
 
 
-@attrs.frozen
-class Config:
-    """The protocol's whole configuration.  ``tasks`` is ``None`` for every task of the split; else as many of each type
-    as :func:`handoff.runs.selection.draw_tasks` draws.  ``rollouts`` are those of each task and policy, pilots included."""
+@attrs.frozen(kw_only=True)
+class RolloutsConfig(StudyConfig):
+    """The whole configuration."""
 
-    split: str
-    policies: tuple[str, ...]
-    rollouts: int = attrs.field(default=128, validator=_positive)
-    tasks: int | None = attrs.field(default=None, validator=attrs.validators.optional(_positive))
-    types: tuple[str, ...] = ()
-    budget: int = attrs.field(default=50, validator=_positive)
-    run_seed: int = 0
-    selection_seed: int = 2029
+    policies: tuple[str, ...] = role(on_command_line=False, in_file=False)
+    tasks: int | None = setting(
+        "How many tasks, as many of each type; or all.", kind=int, default=None, least=1, most=1_000_000, word="all"
+    )
+    rollouts: int = setting(
+        "N: rollouts per task and policy, pilots included.",
+        kind=int,
+        default=128,
+        least=1,
+        most=1_000_000,
+        short="n",
+    )
+    budget: int = setting("Actions per rollout.", kind=int, default=50, least=1, most=1_000_000)
     ptgs: EstimateThenSample | None = None
 
     def __attrs_post_init__(self) -> None:
-        if not self.policies:
-            raise UsageError("name at least one policy (-p NAME=SPEC)")
         if self.ptgs is not None:
             Split(self.rollouts, self.ptgs.pilots)
 
-    def to_json(self) -> dict[str, Any]:
-        form: dict[str, Any] = to_json(self)
-        return {"name": NAME, **form}
+
+@attrs.frozen(kw_only=True)
+class PtgsSettings:
+    """Settings of PTGS at test time (:class:`handoff.passk.ptgs.EstimateThenSample`)."""
+
+    ptgs: bool = setting("Set each task's temperature from pilot rollouts (PTGS).", kind=bool, default=False)
+    pilot: int | None = setting(
+        "Pilot rollouts per task, which are not scored.", kind=int, default=None, least=1, most=1_000_000, shown="N/2"
+    )
+    tau: float | None = setting(
+        "Greatest factor on a policy's temperature.", kind=float, default=None, least=1, most=1000, shown="1.5"
+    )
+    ptgs_target: float | None = setting(
+        "Success rate that the temperature aims at.", kind=float, default=None, least=0, most=1, open=True, shown="0.5"
+    )
 
 
-def plan(tasks: Sequence[Task], config: Config) -> list[Key]:
+def configure(values: Mapping[str, Any]) -> RolloutsConfig:
+    """The configuration from settings of :class:`RolloutsConfig` and :class:`PtgsSettings` by field name."""
+    names = [field.name for field in attrs.fields(PtgsSettings)]
+    stated = PtgsSettings(**{name: values[name] for name in names if name in values})
+    config = RolloutsConfig(**{name: value for name, value in values.items() if name not in names})
+    stated_parameters = {"tau": stated.tau, "target": stated.ptgs_target}
+    parameters: dict[str, Any] = {name: value for name, value in stated_parameters.items() if value is not None}
+    if not stated.ptgs:
+        if parameters or stated.pilot is not None:
+            raise UsageError("--pilot, --tau and --ptgs-target set up PTGS: add --ptgs")
+        return config
+    pilots = config.rollouts // 2 if stated.pilot is None else stated.pilot
+    return attrs.evolve(config, ptgs=EstimateThenSample(pilots, **parameters))
+
+
+def plan(tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
     """All records in the order in which they are sealed."""
-    identity.require_size(len(tasks) * len(config.policies) * config.rollouts)
+    require_size(len(tasks) * len(config.policies) * config.rollouts)
     return [
-        _key(task, policy, index) for task in tasks for policy in config.policies for index in range(config.rollouts)
+        RolloutCell(task.id, policy, index).key
+        for task in tasks
+        for policy in config.policies
+        for index in range(config.rollouts)
     ]
-
-
-def _key(task: Task, policy: str, index: int) -> Key:
-    return (KIND, task.id, policy, str(index))

@@ -12,61 +12,28 @@ says what it is to be sampled at.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import attrs
 
-from handoff import registry
 from handoff.episodes.batching import Batcher, by_policy
 from handoff.episodes.host import Ask
 from handoff.episodes.pool import Episode
-from handoff.episodes.turns import decide_and_step
+from handoff.episodes.turns import Situation, act, is_over
 from handoff.errors import UsageError
-from handoff.policies import ModelOptions, Policy, Request, Turn
-from handoff.policies.specs import make_policies
+from handoff.policies.policy import Policy
 from handoff.progress import Tick
-from handoff.protocols.rollouts.config import KIND, Config, _key, plan
-from handoff.protocols.rollouts.records import Rollout
-from handoff.records import Step, Task, to_json
+from handoff.protocols.rollouts.config import RolloutsConfig
+from handoff.protocols.rollouts.records import Rollout, RolloutCell
+from handoff.records import Task, to_json
 from handoff.replay import records_digest
-from handoff.runs import identity
-from handoff.runs.launch import Prepared, Running
-from handoff.runs.selection import draw_tasks
+from handoff.runs.launch import Running
 from handoff.seeds import ROLLOUT, SeedSchedule
 
 
-def prepare(
-    environment: str,
-    options: Mapping[str, Any],
-    config: Config,
-    specs: Mapping[str, str],
-    models: Mapping[str, ModelOptions] | None = None,
-) -> Prepared:
-    """Decide everything about a run; as :func:`handoff.protocols.frontier.play.prepare`."""
-    instance = registry.create(environment, options)
-    try:
-        available = instance.tasks(config.split)
-        tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
-        policies = make_policies({name: specs[name] for name in config.policies}, models)
-        config = _with_references(config, policies)
-        described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
-        what = identity.identity(instance, config.to_json(), config.run_seed, tasks, described)
-    finally:
-        instance.close()
-
-    async def carry_out(running: Running) -> dict[str, float]:
-        started = time.perf_counter()
-        await run_all(tasks, policies, config, running)
-        return {KIND: time.perf_counter() - started}
-
-    return Prepared(environment, options, tasks, policies, what, plan(tasks, config), carry_out)
-
-
-def _with_references(config: Config, policies: Mapping[str, Policy]) -> Config:
+def with_references(config: RolloutsConfig, policies: Mapping[str, Policy]) -> RolloutsConfig:
     """``config`` with the temperature of every policy's pilots."""
     if config.ptgs is None:
         return config
@@ -80,7 +47,9 @@ def _with_references(config: Config, policies: Mapping[str, Policy]) -> Config:
     return attrs.evolve(config, ptgs=attrs.evolve(config.ptgs, references=references))
 
 
-async def run_all(tasks: Sequence[Task], policies: Mapping[str, Policy], config: Config, running: Running) -> None:
+async def roll_all(
+    tasks: Sequence[Task], policies: Mapping[str, Policy], config: RolloutsConfig, running: Running
+) -> None:
     """Run every rollout that the store does not hold yet."""
     batchers = {name: Batcher(policies[name]) for name in config.policies}
     jobs: list[tuple[str, Callable[[], Awaitable[None]]]] = []
@@ -90,7 +59,11 @@ async def run_all(tasks: Sequence[Task], policies: Mapping[str, Policy], config:
     parts += [
         (index, name, task) for name in config.policies for task in tasks for index in range(pilots, config.rollouts)
     ]
-    owed = [(index, name, task) for index, name, task in parts if running.store.body(_key(task, name, index)) is None]
+    owed = [
+        (index, name, task)
+        for index, name, task in parts
+        if running.store.body(RolloutCell(task.id, name, index).key) is None
+    ]
     waiting = _Pilots(config, running, [(name, task) for index, name, task in owed if index < pilots])
     with running.progress.phase("rollouts", len(parts)) as tick:
         for _ in range(len(parts) - len(owed)):
@@ -103,7 +76,7 @@ async def run_all(tasks: Sequence[Task], policies: Mapping[str, Policy], config:
 class _Pilots:
     """Says at which temperature a rollout is to be made, as soon as that is known."""
 
-    def __init__(self, config: Config, running: Running, owed: Sequence[tuple[str, Task]]) -> None:
+    def __init__(self, config: RolloutsConfig, running: Running, owed: Sequence[tuple[str, Task]]) -> None:
         self._config, self._store = config, running.store
         self._left = Counter((name, task.id) for name, task in owed)
         self._finished = {cell: asyncio.Event() for cell in self._left}
@@ -117,7 +90,7 @@ class _Pilots:
             return ptgs.references[policy]
         if (policy, task.id) in self._finished:
             await self._finished[policy, task.id].wait()
-        bodies = [self._store.body(_key(task, policy, pilot)) for pilot in range(ptgs.pilots)]
+        bodies = [self._store.body(RolloutCell(task.id, policy, pilot).key) for pilot in range(ptgs.pilots)]
         successes = sum(body is not None and body["won"] is True for body in bodies)
         return ptgs.temperature(policy, successes, SeedSchedule(self._config.run_seed).temperature(task.id))
 
@@ -135,7 +108,7 @@ async def _one(
     index: int,
     policy: str,
     batcher: Batcher,
-    config: Config,
+    config: RolloutsConfig,
     running: Running,
     pilots: _Pilots,
     tick: Tick,
@@ -143,7 +116,7 @@ async def _one(
     temperature = await pilots.temperature(task, policy, index)
     async with running.pool.episode() as episode:
         rollout = await roll(episode, task, index, policy, batcher, config, temperature)
-    running.store.finish(_key(task, policy, index), to_json(rollout))
+    running.store.finish(RolloutCell(task.id, policy, index).key, to_json(rollout))
     pilots.finished(task, policy, index)
     tick()
 
@@ -154,33 +127,25 @@ async def roll(
     index: int,
     policy: str,
     batcher: Batcher,
-    config: Config,
+    config: RolloutsConfig,
     temperature: float | None = None,
 ) -> Rollout:
     """One rollout, sampled at ``temperature`` (``None``: the policy's own)."""
     seeds = SeedSchedule(config.run_seed)
     ask = Ask(plan=batcher.policy.needs_plan)
     reset_seed = seeds.reset(task.id, index)
-    view = await episode.reset(task, reset_seed, ask)
-    reset = view.record
-    steps: list[Step] = []
-    history: tuple[Turn, ...] = ()
-    while len(steps) < config.budget and not (view.record.won or view.record.done):
-        request = Request(
-            task=task,
-            seed=seeds.decision(task.id, index, ROLLOUT, len(steps)),
-            reset=reset,
-            history=history,
-            remaining=config.budget - len(steps),
-            plan=view.plan,
-            slot=index,
-            temperature=temperature,
-        )
-        decision, view = await decide_and_step(episode, request, batcher, view, ask)
-        steps.append(Step(decision, view.record))
-        history += (Turn.of(steps[-1]),)
-    records = [reset, *(step.record for step in steps)]
-    won = view.record.won
+    first = await episode.reset(task, reset_seed, ask)
+    situation = Situation(
+        task,
+        index,
+        first.record,
+        config.budget,
+        lambda position: seeds.decision(task.id, index, ROLLOUT, position),
+        temperature,
+    )
+    steps, last = await act(episode, batcher, situation, (), first, ask, is_over)
+    records = [first.record, *(step.record for step in steps)]
+    won = last.record.won
     return Rollout(
         task=task.id,
         index=index,
@@ -190,6 +155,6 @@ async def roll(
         records=len(records),
         digest=records_digest(records),
         won=won,
-        outcome="won" if won else "terminal" if view.record.done else "budget",
+        outcome="won" if won else "terminal" if last.record.done else "budget",
         temperature=temperature,
     )

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 
 from handoff.records import Decision
+from handoff.runs.chain import Key
+
+ROLLOUT = "rollout"
+
+
+class RolloutCell(NamedTuple):
+    """One rollout's place in the plan."""
+
+    task: str
+    policy: str
+    rollout: int
+
+    @property
+    def key(self) -> Key:
+        return (ROLLOUT, self.task, self.policy, str(self.rollout))
 
 
 @attrs.frozen
@@ -27,3 +44,7 @@ class Rollout:
     won: bool
     outcome: str
     temperature: float | None = None
+
+    @property
+    def cell(self) -> RolloutCell:
+        return RolloutCell(self.task, self.policy, self.index)

@@ -50,7 +50,7 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         require_consistent(study)
         if not study.sealed:
             raise StoreError(f"{study.folder} is not complete; type the command that started it again, then compare")
-    tables = {"first": first.table(), "second": second.table()}
+    tables = {"first": first.table, "second": second.table}
     made = side_by_side(
         tables,
         options.order,

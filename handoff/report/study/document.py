@@ -19,7 +19,7 @@ from handoff.estimation.estimands import Argument, Estimand, arrival_curve, esti
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport, transport
 from handoff.protocols.frontier.failures import failures, share_gap
-from handoff.protocols.frontier.study import Study, require_consistent, sample_of
+from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.protocols.frontier.summary import summary
 from handoff.report.study import sentences
 
@@ -67,7 +67,7 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     if not result["complete"]:
         nothing: Json = {"incomplete": sentences.incomplete(result), "intervals": None, "contrasts": [], "tables": None}
         return {**result, **nothing, "curves": None, "failures": None, "sentences": {}, "estimates": []}
-    table = study.table()
+    table = study.table
     made = _estimates(table, options, method)
     transported = None if external is None else _transport(study, table, external, options, method)
     result |= {
@@ -86,13 +86,13 @@ def document(study: Study, options: Options | None = None, external: Study | Non
 
 def describe(study: Study) -> Json:
     """What a run is: environment, checkpoints, tasks and budgets."""
-    protocol, identity = study.protocol, study.identity
+    config, identity = study.config, study.identity
     return {
         "folder": study.folder.resolve().name,
         "digest": str(study.manifest["digest"]),
         "toolkit": str(identity.get("handoff", "")),
         "environment": dict(identity["environment"]),
-        "split": str(protocol["split"]),
+        "split": config.split,
         "reachers": list(study.reachers),
         "solvers": list(study.solvers),
         "policies": {name: dict(facts) for name, facts in study.policies.items()},
@@ -100,8 +100,8 @@ def describe(study: Study) -> Json:
         "types": dict(sorted(Counter(task.type for task in study.tasks).items())),
         "slots": study.slots,
         "depth": study.depth,
-        "reach_budget": int(protocol["reach_budget"]),
-        "solve_budget": int(protocol["solve_budget"]),
+        "reach_budget": config.reach_budget,
+        "solve_budget": config.solve_budget,
     }
 
 
@@ -126,8 +126,8 @@ def _transport(study: Study, table: Table, external: Study, options: Options, me
         raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")
     pair = _four(shown[0])
     return transport(
-        sample_of(study, table),
-        sample_of(external),
+        study.sample(),
+        external.sample(),
         pair,
         draws=options.draws,
         seed=options.seed,

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from handoff.protocols.frontier.failures import label, state_of
-from handoff.protocols.frontier.records import Trajectory
+from handoff.protocols.frontier.records import EndpointCell, Trajectory
 from handoff.protocols.frontier.study import Study
 from handoff.records import Certificate, Step
 from handoff.report.format import plural
@@ -122,7 +122,7 @@ def _ends(study: Study, run: Trajectory, strings: _Strings, cut: int) -> list[Js
     assert run.arrival is not None
     admissible = run.records()[run.arrival].admissible
     for number, solver in enumerate(study.solvers):
-        end = study.endpoints.get((run.task, run.slot, run.reacher, solver))
+        end = study.endpoints.get(EndpointCell(*run.cell, solver))
         if end is None:
             continue
         form: Json = {"r": number, "won": int(end.won), "x": _steps(end.steps, admissible, strings, cut)}

@@ -1,0 +1,178 @@
+"""The command that runs a protocol, made from the protocol's own settings.
+
+``handoff run`` and ``handoff rollout`` are such commands, and so is the command of every protocol that a plug-in brings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from handoff.cli import options
+from handoff.cli.settings import Command, Option, options_of
+from handoff.episodes.start import Where
+from handoff.errors import UsageError
+from handoff.policies.language.options import ModelOptions
+from handoff.protocols.protocol import Protocol
+
+#: A plan does not wait for a server that may come back.
+_IMPATIENT = {"patience": 3.0, "timeout": 2.0}
+
+
+@attrs.frozen
+class Request:
+    """The part of a command line that every protocol shares."""
+
+    environment: str | None
+    file: Path | None
+    #: Policies as ``NAME=SPEC``.
+    bindings: tuple[str, ...]
+    #: Names that have every role.
+    cross: str | None
+    environment_options: Mapping[str, Any]
+    model_options: Mapping[str, Any]
+    where: Where
+    out: Path | None
+    dry_run: bool
+    quiet: bool
+    as_json: bool
+
+
+def study_command(
+    protocol: Protocol[Any, Any], name: str | None = None, help: str | None = None, examples: str = ""
+) -> click.Command:
+    """The click command ``name`` that runs ``protocol``; ``examples`` are lines for the end of its help."""
+
+    def run(
+        environment: str | None,
+        file: Path | None,
+        bindings: tuple[str, ...],
+        data: str | None,
+        engine: str | None,
+        trust_games: bool,
+        pairs: tuple[str, ...],
+        model_options: Mapping[str, Any],
+        where: Mapping[str, Any],
+        out: Path | None,
+        dry_run: bool,
+        quiet: bool,
+        as_json: bool,
+        cross: str | None = None,
+        **stated: Mapping[str, Any],
+    ) -> None:
+        places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
+        request = Request(
+            environment, file, bindings, cross, places, model_options, Where(**where), out, dry_run, quiet, as_json
+        )
+        carry_out(protocol, request, {key: value for values in stated.values() for key, value in values.items()})
+
+    command: Any = run
+    shared = [
+        click.argument("environment", required=False),
+        click.option(
+            "--config", "file", cls=Option, group="study", type=options.PATH,
+            help="A study as a TOML file; options override it.",
+        ),
+        click.option(
+            "-p", "--policy", "bindings", cls=Option, group="policies", multiple=True, metavar="NAME=SPEC",
+            help="Bind a policy's name; repeats.",
+        ),
+        *(options_of(cls) for cls in (protocol.config, *protocol.more_settings)),
+        *options.environment_options,
+        options_of(ModelOptions),
+        options_of(Where),
+        click.option(
+            "--out", cls=Option, group="output", type=options.PATH,
+            help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]",
+        ),
+        click.option("--dry-run", cls=Option, group="output", is_flag=True, help="Show the plan and stop."),
+        options.quiet,
+        options.as_json,
+    ]  # fmt: skip
+    if len(protocol.roles) > 1:
+        roles = " and as ".join(role.rstrip("s") for role in protocol.roles)
+        cross = click.option(
+            "--cross", cls=Option, group="policies", metavar="NAME,NAME", help=f"Every one of these as {roles}."
+        )
+        shared.insert(3, cross)
+    for option in reversed(shared):
+        command = option(command)
+    epilog = f"\b\nExamples:\n{examples.strip(chr(10))}" if examples else None
+    text = help or (protocol.__doc__ or "").strip()
+    return click.command(name or protocol.name, cls=Command, help=text, epilog=epilog)(command)
+
+
+def carry_out(protocol: Protocol[Any, Any], request: Request, stated: Mapping[str, Any]) -> None:
+    """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
+    from handoff import progress, registry
+    from handoff.cli.output import console
+    from handoff.errors import Interrupted
+    from handoff.policies import specs as kinds
+    from handoff.protocols import study_file
+
+    file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
+    environment = request.environment or file.environment
+    if environment is None:
+        raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
+    bound = {**file.bindings, **kinds.bind(request.bindings)}
+    values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
+    adapter = registry.load(environment)
+    values.setdefault("split", adapter.splits[0])
+    config = protocol.configure(values)
+    specs = kinds.resolve(protocol.policies(config), bound, adapter.policies)
+    given = {**(_IMPATIENT if request.dry_run else {}), **request.model_options}
+    models = study_file.model_options(specs, file, given)
+    environment_options = {**file.environment_options, **request.environment_options}
+    try:
+        prepared = protocol.prepare(environment, environment_options, config, specs, models)
+    except Interrupted as error:
+        if not request.dry_run:
+            raise
+        raise UsageError(f"there is no plan without the server: {error}; start it, then type the same again") from error
+    if request.file is not None:
+        prepared.remarks = {"config": file.remark()}
+    folder = prepared.default_folder if request.out is None else request.out
+    report = protocol.report()
+    shown = console(stderr=True, quiet=request.quiet)
+    plan = console() if request.dry_run and not request.as_json else shown
+    for line in report.plan_lines(prepared.identity, folder):
+        plan.print(line, soft_wrap=True)
+    if request.dry_run:
+        if request.as_json:
+            click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
+        return
+    for remark in prepared.run(folder, request.where, progress.for_console(shown, request.quiet)):
+        shown.print(remark, style="yellow")
+    run = protocol.load(folder)
+    if request.as_json:
+        click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
+    else:
+        report.show_result(console(), run)
+        click.echo(f"\nrun folder: {folder}\ncheck it:   handoff audit {folder}")
+
+
+def _roles(
+    protocol: Protocol[Any, Any],
+    request: Request,
+    stated: Mapping[str, Any],
+    in_file: Mapping[str, tuple[str, ...]],
+    bound: Mapping[str, str],
+) -> dict[str, tuple[str, ...]]:
+    """Names of policies by role, where they do not come from an option per role."""
+    if request.cross is not None:
+        if any(role in stated for role in protocol.roles):
+            flags = " and ".join(f"--{role.rstrip('s')}" for role in protocol.roles)
+            raise UsageError(f"give either --cross, or {flags}")
+        names = tuple(name.strip() for name in request.cross.split(",") if name.strip())
+        return dict.fromkeys(protocol.roles, names)
+    if len(protocol.roles) == 1:
+        (role,) = protocol.roles
+        return {role: in_file.get(role) or tuple(bound)}
+    if any(role in stated for role in protocol.roles):
+        return {role: () for role in protocol.roles if role not in stated}
+    return {role: in_file.get(role, ()) for role in protocol.roles}

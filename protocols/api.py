@@ -1,0 +1,120 @@
+"""The toolkit from Python: run a study, read a run, estimate, audit.
+
+Nothing here needs an event loop, so all of it works in a notebook::
+
+    import handoff
+
+    study = handoff.run("sokoban", cross=["sft", "rl"], policies={"sft": "noisy:0.5", "rl": "expert"}, tasks=6)
+    estimates = handoff.estimate(study)
+    print(estimates.get("interaction", a="sft", b="rl", c="sft", d="rl"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from handoff import registry
+from handoff.auditing.checks import Audit
+from handoff.episodes.start import Where
+from handoff.errors import UsageError
+from handoff.estimation.bootstrap import Estimates
+from handoff.estimation.bootstrap import estimate as estimate_table
+from handoff.estimation.estimands import Estimand
+from handoff.estimation.table import Table
+from handoff.estimation.table_csv import read_csv
+from handoff.policies.language.options import ModelOptions
+from handoff.policies.policy import Policy
+from handoff.policies.specs import own_options, resolve
+from handoff.progress import Progress
+from handoff.protocols.audit import audit_run
+from handoff.protocols.registry import load, load_protocol
+from handoff.runs.run import Run
+
+
+def run(
+    environment: str,
+    *,
+    policies: Mapping[str, str | Policy] | None = None,
+    cross: Sequence[str] | None = None,
+    protocol: str = "frontier",
+    options: Mapping[str, Any] | None = None,
+    models: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Any:
+    """Run a study of ``protocol`` on ``environment`` and read it back, or go on with it where it was left.
+
+    ``policies`` are specs (or :class:`~handoff.policies.policy.Policy` objects) by name; ``cross`` names policies that
+    have every role (else give ``reachers`` and ``solvers``).  ``options`` are the environment's, ``models`` the options
+    of all language models, ``settings`` the fields of the protocol's configuration, such as ``tasks`` and ``depth``.
+    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``).
+
+    Returns the protocol's study: of the protocol ``frontier`` a :class:`~handoff.protocols.frontier.study.Study`.
+    Raises :class:`~handoff.errors.UsageError` for whatever is wrong with the request and
+    :class:`~handoff.errors.Interrupted` if the work was cut short; the same call goes on from there.
+    """
+    design, adapter = load_protocol(protocol), registry.load(environment)
+    bound = dict(policies or {})
+    values: dict[str, Any] = {"split": adapter.splits[0], **settings}
+    if cross is not None:
+        values |= dict.fromkeys(design.roles, tuple(cross))
+    elif len(design.roles) == 1:
+        values.setdefault(design.roles[0], tuple(bound))
+    for role in design.roles:
+        values[role] = tuple(values.get(role, ()))
+    known = {one.field for one in design.settings()}
+    unknown = sorted(set(values) - known - set(design.roles))
+    if unknown:
+        raise UsageError(f"protocol {protocol!r} has no setting {unknown[0]!r} (it has: {', '.join(sorted(known))})")
+    config = design.configure(values)
+    names = design.policies(config)
+    specs = resolve(
+        [name for name in names if not isinstance(bound.get(name), Policy)],
+        {name: spec for name, spec in bound.items() if isinstance(spec, str)},
+        adapter.policies,
+    )
+    chosen = {name: specs[name] if name in specs else bound[name] for name in names}
+    given = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
+    prepared = design.prepare(environment, dict(options or {}), config, chosen, given)
+    folder = prepared.default_folder if out is None else Path(out)
+    prepared.run(folder, Where(workers=workers, ray=ray), progress)
+    return design.load(folder)
+
+
+def estimate(
+    table: Table | Run | str | Path, estimands: Sequence[Estimand] | None = None, **intervals: Any
+) -> Estimates:
+    """Every estimand of a table with its interval (:func:`handoff.estimation.bootstrap.estimate`).
+
+    ``table`` is a study of the protocol ``frontier``, its folder, a CSV file or a table.
+    """
+    if isinstance(table, str | Path):
+        table = load(table) if Path(table).is_dir() else read_csv(Path(table))
+    if isinstance(table, Run):
+        crossing = getattr(table, "table", None)
+        if not isinstance(crossing, Table):
+            raise UsageError(f"{table.folder} has no table of reachers and solvers to estimate from")
+        table = crossing
+    return estimate_table(table, estimands, **intervals)
+
+
+def audit(
+    folder: str | Path,
+    *,
+    options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    replay: bool = True,
+    templates: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Audit:
+    """Audit the run in ``folder`` (:func:`handoff.protocols.audit.audit_run`)."""
+    return audit_run(Path(folder), options, Where(workers=workers, ray=ray), progress, replay, templates)
+
+
+__all__ = ["audit", "estimate", "load", "run"]

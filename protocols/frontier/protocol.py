@@ -1,0 +1,64 @@
+"""Verified-frontier handoff as a :class:`~handoff.protocols.protocol.Protocol`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from handoff.auditing.checks import Audit
+from handoff.episodes.pool import Pool
+from handoff.policies.policy import Policy
+from handoff.progress import Progress
+from handoff.protocols.export import ExportTable
+from handoff.protocols.frontier import study as studies
+from handoff.protocols.frontier.certify import certify
+from handoff.protocols.frontier.checks import check_records
+from handoff.protocols.frontier.config import FrontierConfig, plan
+from handoff.protocols.frontier.play import Player
+from handoff.protocols.frontier.prompts import check_prompts
+from handoff.protocols.frontier.study import Study
+from handoff.protocols.frontier.summary import summary
+from handoff.protocols.frontier.tables import tables
+from handoff.protocols.protocol import Protocol
+from handoff.records import Task
+from handoff.runs.chain import Key
+from handoff.runs.launch import Running
+
+
+class FrontierProtocol(Protocol[FrontierConfig, Study]):
+    """Reachers act until the state is D actions from success, solvers go on from exact clones."""
+
+    name = studies.NAME
+    config = FrontierConfig
+    roles = ("reachers", "solvers")
+    report_at = "handoff.report.study:REPORT"
+
+    def plan(self, tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:
+        return plan(tasks, config)
+
+    async def play(
+        self, config: FrontierConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
+    ) -> dict[str, float]:
+        return await Player(config, tasks, policies, running).play()
+
+    def load(self, folder: Path) -> Study:
+        return studies.load(folder)
+
+    def check(self, audit: Audit, run: Study, templates: Sequence[str]) -> None:
+        check_records(audit, run)
+        check_prompts(audit, run, templates)
+
+    async def certify(
+        self, audit: Audit, run: Study, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
+    ) -> None:
+        await certify(audit, run, pool, tasks, progress, concurrency)
+
+    def summary(self, run: Study) -> dict[str, Any]:
+        return summary(run)
+
+    def tables(self, run: Study) -> Mapping[str, ExportTable]:
+        return tables(run)
+
+
+FRONTIER = FrontierProtocol()

@@ -1,0 +1,80 @@
+"""What an audit checks from the records of a rollouts run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from handoff.auditing.checks import Audit
+from handoff.protocols.rollouts.config import plan
+from handoff.protocols.rollouts.records import RolloutCell
+from handoff.protocols.rollouts.study import RolloutStudy
+from handoff.records import STATUSES
+from handoff.seeds import ROLLOUT, SeedSchedule
+
+
+def check_records(audit: Audit, study: RolloutStudy) -> None:
+    """The checks that need neither the environment nor time."""
+    sealed = set(study.keys())
+    check = audit.check("rollouts", "every planned rollout is there once")
+    for key in plan(study.tasks, study.config):
+        check.require(key in sealed, f"missing: {'/'.join(key)}")
+    _check_temperatures(audit, study)
+    _check_decisions(audit, study)
+
+
+def _check_decisions(audit: Audit, study: RolloutStudy) -> None:
+    budget, schedule = study.config.budget, SeedSchedule(study.config.run_seed)
+    seeds = audit.check("seeds", "every seed is the schedule's")
+    logic = audit.check("protocol", "successes, outcomes and budgets follow from the decisions")
+    for cell, rollout in study.rollouts.items():
+        label = study.label(cell)
+        seeds.require(rollout.reset_seed == schedule.reset(cell.task, cell.rollout), f"{label}: reset seed")
+        for position, decision in enumerate(rollout.decisions):
+            expected = schedule.decision(cell.task, cell.rollout, ROLLOUT, position)
+            seeds.require(decision.seed == expected, f"{label}: seed of decision {position + 1} is not the schedule's")
+        known = all(decision.status in STATUSES for decision in rollout.decisions)
+        logic.require(known, f"{label}: a decision has an unknown status")
+        actions, outcome = len(rollout.decisions), rollout.outcome
+        whole = outcome in ("won", "terminal") or (outcome == "budget" and actions == budget)
+        consistent = (outcome == "won") == rollout.won and rollout.records == actions + 1 and actions <= budget
+        logic.require(whole and consistent, f"{label}: outcome {outcome!r} after {actions} of {budget} actions")
+
+
+def _check_temperatures(audit: Audit, study: RolloutStudy) -> None:
+    """That every pilot was at its policy's own temperature, and every scored rollout at the one that follows from the
+    recorded pilots of its task (:mod:`handoff.passk.ptgs`)."""
+    config = study.config
+    if config.ptgs is None:
+        check = audit.check("temperatures", "every rollout is at its policy's own temperature")
+        for cell, rollout in study.rollouts.items():
+            failure = f"{study.label(cell)}: a temperature of {rollout.temperature} was set"
+            check.require(rollout.temperature is None, failure)
+        return
+    ptgs, schedule = config.ptgs, SeedSchedule(config.run_seed)
+    check = audit.check("temperatures", "every temperature is the policy's own, or follows from the task's pilots")
+    for policy in config.policies:
+        facts = study.described.get(policy)
+        own = _own_temperature(facts if isinstance(facts, dict) else {})
+        stated = ptgs.references.get(policy)
+        if not check.require(stated is not None and stated == own, f"pilots of {policy} at {stated}, but it has {own}"):
+            continue
+        for task in study.tasks:
+            pilots = [study.rollouts.get(RolloutCell(task.id, policy, index)) for index in range(ptgs.pilots)]
+            successes = sum(pilot is not None and pilot.won for pilot in pilots)
+            scored = ptgs.temperature(policy, successes, schedule.temperature(task.id))
+            for index in range(config.rollouts):
+                one = study.rollouts.get(RolloutCell(task.id, policy, index))
+                expected = stated if index < ptgs.pilots else scored
+                if one is not None:
+                    check.require(
+                        one.temperature == expected,
+                        f"task {task.name}, policy {policy}, rollout {index}: at {one.temperature}, not {expected} "
+                        f"({successes} of {ptgs.pilots} pilots succeeded)",
+                    )
+
+
+def _own_temperature(facts: Mapping[str, Any]) -> Any:
+    """The temperature in a policy's description: its own entry, or that of a language model's sampling."""
+    sampling = facts.get("sampling")
+    return facts.get("temperature", sampling.get("temperature") if isinstance(sampling, dict) else None)
