@@ -16,22 +16,22 @@ from pathlib import Path
 
 from scipy import stats
 
+from handoff.episodes.start import Where
 from handoff.passk.ptgs import EstimateThenSample
-from handoff.progress import Silent
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts import play as rollouts_play
+from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
+from handoff.protocols.rollouts.config import RolloutsConfig
 
 SPECS = ("tempered:0.2:1.5", "tempered:0.2:3")
 
 
 def successes(spec: str, ptgs: EstimateThenSample | None, total: int, scored: int, tasks: int, seed: int) -> list[int]:
     """Successes of each board in the last ``scored`` of ``total`` rollouts."""
-    config = rollouts_config.Config(
+    config = RolloutsConfig(
         split="test", policies=("x",), rollouts=total, tasks=tasks, budget=20, run_seed=seed, ptgs=ptgs
     )
     with tempfile.TemporaryDirectory() as folder:
-        rollouts_play.prepare("sokoban", {}, config, {"x": spec}).run(Path(folder), 0, Silent())
+        ROLLOUTS.prepare("sokoban", {}, config, {"x": spec}).run(Path(folder), Where(0))
         run = rollouts_study.load(folder)
         return [sum(run.rollouts[t.id, "x", i].won for i in range(total - scored, total)) for t in run.tasks]
 

@@ -44,8 +44,8 @@ from handoff.policies import ModelOptions
 from handoff.policies.openai.policy import OpenAIServer
 from handoff.policies.specs import make
 from handoff.progress import Silent
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier import play as frontier_play
+from handoff.protocols.frontier import FRONTIER
+from handoff.protocols.frontier.config import FrontierConfig
 from handoff.protocols.frontier.study import load
 
 
@@ -149,14 +149,14 @@ def run(given: Any, options: ModelOptions) -> tuple[int, float, float, int, list
     """One run: generated tokens, seconds from first request to last answer, CPU seconds of its reach phase, decisions,
     and what it posted."""
     tasks = max(2, given.episodes // 4)
-    config = frontier_config.Config(
+    config = FrontierConfig(
         split="test", reachers=("m",), solvers=("random",), tasks=tasks, slots=given.episodes // tasks,
         reach_budget=given.budget,
     )  # fmt: skip
     specs = {"m": f"openai:{given.server}", "random": "random"}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
-        prepared = frontier_play.prepare("frozenlake", {}, config, specs, {"m": options})
+        prepared = FRONTIER.prepare("frozenlake", {}, config, specs, {"m": options})
         policy, posted, clock = prepared.policies["m"], Posted(), {}
         assert isinstance(policy, OpenAIServer)
         for server in policy.servers:

@@ -21,10 +21,10 @@ import time
 from pathlib import Path
 
 from handoff.canonical import parse
-from handoff.progress import Silent
-from handoff.protocols import audit
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier import play as frontier_play
+from handoff.episodes.start import Where
+from handoff.protocols.audit import audit_run
+from handoff.protocols.frontier import FRONTIER
+from handoff.protocols.frontier.config import FrontierConfig
 from handoff.protocols.frontier.study import load
 
 
@@ -41,25 +41,23 @@ def main() -> int:
     if given.engine:
         options["engine"] = given.engine
     tasks, slots = (6, 1) if given.quick else (30, 4)
-    config = frontier_config.Config(
-        split=given.split, reachers=("sft", "rl"), solvers=("sft", "rl"), tasks=tasks, slots=slots
-    )
+    config = FrontierConfig(split=given.split, reachers=("sft", "rl"), solvers=("sft", "rl"), tasks=tasks, slots=slots)
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         started = time.perf_counter()
-        prepared = frontier_play.prepare("alfworld", options, config, {"rl": "noisy:0.2", "sft": "noisy:0.8"})
-        prepared.run(folder, given.workers, Silent())
+        prepared = FRONTIER.prepare("alfworld", options, config, {"rl": "noisy:0.2", "sft": "noisy:0.8"})
+        prepared.run(folder, Where(given.workers))
         run = time.perf_counter() - started
         timings = parse((folder / "timings.json").read_bytes())
         seconds["reach"], seconds["solve"] = timings["trajectory"], timings["endpoint"]
         seconds["setup"] = run - seconds["reach"] - seconds["solve"]
 
         started = time.perf_counter()
-        records_only = audit.audit(folder, {}, given.workers, Silent(), replay=False)
+        records_only = audit_run(folder, {}, Where(given.workers), replay=False)
         seconds["audit_records"] = time.perf_counter() - started
         started = time.perf_counter()
-        result = audit.audit(folder, {}, given.workers, Silent())
+        result = audit_run(folder, {}, Where(given.workers))
         seconds["certify"] = time.perf_counter() - started - seconds["audit_records"]
 
         study = load(folder)

@@ -29,12 +29,12 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
-import tomllib
 
 from handoff import files
 from handoff.errors import DataError, UsageError

@@ -13,19 +13,19 @@ from kit.fault_server import serving
 
 from handoff.auditing.checks import Audit
 from handoff.canonical import canonical, digest
+from handoff.episodes.start import Where
 from handoff.policies import ModelOptions
-from handoff.progress import Silent
-from handoff.protocols import audit
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier import play as frontier_play
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts import play as rollouts_play
+from handoff.protocols.audit import audit_run
+from handoff.protocols.frontier import FRONTIER
+from handoff.protocols.frontier.config import FrontierConfig
+from handoff.protocols.rollouts import ROLLOUTS
+from handoff.protocols.rollouts.config import RolloutsConfig
 from handoff.runs.chain import Line
 
 Change = Callable[[Any], Any]
 OPTIONS = ModelOptions(max_prompt_tokens=50_000, concurrency=16)
-SERVED = frontier_config.Config(split="test", reachers=("b",), solvers=("a", "c"), tasks=3, slots=2, reach_budget=12)
-PLAIN = rollouts_config.Config(split="test", policies=("x", "y"), rollouts=2, tasks=3, budget=4)
+SERVED = FrontierConfig(split="test", reachers=("b",), solvers=("a", "c"), tasks=3, slots=2, reach_budget=12)
+PLAIN = RolloutsConfig(split="test", policies=("x", "y"), rollouts=2, tasks=3, budget=4)
 
 
 @pytest.fixture(scope="module", params=["vllm", "plain"])
@@ -33,14 +33,14 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("served") / "run"
     with serving(dialect=request.param) as server:
         specs = {"a": f"openai:{server.url}#m", "b": "noisy:0.1", "c": f"openai:{server.url}#m"}
-        frontier_play.prepare("sokoban", {}, SERVED, specs, {"a": OPTIONS, "c": OPTIONS}).run(folder, 0, Silent())
+        FRONTIER.prepare("sokoban", {}, SERVED, specs, {"a": OPTIONS, "c": OPTIONS}).run(folder, Where(0))
     return request.param, folder
 
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rolled") / "run"
-    rollouts_play.prepare("sokoban", {}, PLAIN, {"x": "random", "y": "tempered:0.5:2"}).run(folder, 0, Silent())
+    ROLLOUTS.prepare("sokoban", {}, PLAIN, {"x": "random", "y": "tempered:0.5:2"}).run(folder, Where(0))
     return folder
 
 
@@ -66,7 +66,7 @@ def forged(folder: Path, there: Path, *, identity: Change | None = None, body: C
 
 
 def failures(folder: Path, replay: bool = False) -> dict[str, list[str]]:
-    result: Audit = audit.audit(folder, {}, 0, Silent(), replay=replay)
+    result: Audit = audit_run(folder, {}, Where(0), replay=replay)
     return {check.name: check.failures for check in result.checks if not check.passed}
 
 
@@ -91,7 +91,7 @@ def first_decision(solver: str, **values: Any) -> Change:
 def test_an_honest_run_passes_with_every_decision_looked_at(served: tuple[str, Path], rolled: Path) -> None:
     assert failures(served[1]) == {}
     assert failures(rolled, replay=True) == {}
-    checks = {check.name: check for check in audit.audit(served[1], {}, 0, Silent(), replay=False).checks}
+    checks = {check.name: check for check in audit_run(served[1], {}, Where(0), replay=False).checks}
     decisions = sum(
         len(json.loads(raw)["body"]["steps"]) for raw in (served[1] / "records.jsonl").read_bytes().splitlines()
     )

@@ -29,19 +29,19 @@ from handoff.auditing.checks import read_run
 from handoff.episodes.host import Host, WorkerLost
 from handoff.episodes.places import Workers
 from handoff.episodes.pool import Pool
+from handoff.episodes.start import Where
 from handoff.errors import Interrupted, UsageError
 from handoff.policies import Policy, Request
 from handoff.policies import specs as policy_kinds
 from handoff.progress import Silent
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier import play as frontier_play
-from handoff.protocols.frontier import study
+from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.certify import certify
+from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision
 from handoff.runs.launch import Running
 from handoff.runs.store import Store
 
-CONFIG = frontier_config.Config(
+CONFIG = FrontierConfig(
     split="test", reachers=("a",), solvers=("a",), tasks=6, slots=2, reach_budget=8, run_seed=3, distances=6
 )
 SPEC = "noisy:0.5"
@@ -65,8 +65,8 @@ class Watched(Policy):
         return self.inner.decide(requests)
 
 
-def prepared(config: frontier_config.Config = CONFIG, at: Mapping[int, Callable[[], None]] | None = None) -> Any:
-    plan = frontier_play.prepare("sokoban", {}, config, {"a": SPEC})
+def prepared(config: FrontierConfig = CONFIG, at: Mapping[int, Callable[[], None]] | None = None) -> Any:
+    plan = FRONTIER.prepare("sokoban", {}, config, {"a": SPEC})
     plan.policies["a"] = Watched(at or {})
     return plan
 
@@ -75,7 +75,7 @@ def prepared(config: frontier_config.Config = CONFIG, at: Mapping[int, Callable[
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study, run in one process."""
     folder = tmp_path_factory.mktemp("local") / "run"
-    prepared().run(folder, 0, Silent())
+    prepared().run(folder, Where(0))
     return folder
 
 
@@ -104,7 +104,7 @@ class Losing(Workers):
         raise WorkerLost(f"worker {worker} was lost in call {self.calls}")
 
 
-def run_on(workers: Workers, config: frontier_config.Config, folder: Path, concurrency: int) -> Any:
+def run_on(workers: Workers, config: FrontierConfig, folder: Path, concurrency: int) -> Any:
     plan = prepared(config)
     with Store(folder, plan.identity, plan.plan, {}) as store:
         asyncio.run(plan.carry_out(Running(Pool(workers), store, Silent(), concurrency)))
@@ -112,9 +112,7 @@ def run_on(workers: Workers, config: frontier_config.Config, folder: Path, concu
     return plan.policies["a"]
 
 
-ONE = frontier_config.Config(
-    split="test", reachers=("a",), solvers=("a",), tasks=3, slots=1, reach_budget=8, run_seed=3
-)
+ONE = FrontierConfig(split="test", reachers=("a",), solvers=("a",), tasks=3, slots=1, reach_budget=8, run_seed=3)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the work", "after the work"])
@@ -258,12 +256,12 @@ def test_a_node_and_a_process_killed_in_the_middle_change_no_byte_and_no_decisio
     nodes: TwoNodes, local: Path, tmp_path: Path
 ) -> None:
     undisturbed = prepared()
-    undisturbed.run(tmp_path / "undisturbed", None, Silent(), ray=nodes.address)
+    undisturbed.run(tmp_path / "undisturbed", Where(ray=nodes.address))
     assert records(tmp_path / "undisturbed") == records(local)
     total = len(undisturbed.policies["a"].seen)
     at = {total // 4: nodes.kill_the_first_ones_worker, total // 2: nodes.kill_second}
     disturbed = prepared(at=at)
-    remarks = disturbed.run(tmp_path / "disturbed", None, Silent(), ray=nodes.address)
+    remarks = disturbed.run(tmp_path / "disturbed", Where(ray=nodes.address))
     assert records(tmp_path / "disturbed") == records(local)
     assert (tmp_path / "disturbed" / "manifest.json").read_bytes() == (local / "manifest.json").read_bytes()
     assert sorted(disturbed.policies["a"].seen) == sorted(undisturbed.policies["a"].seen)
@@ -350,13 +348,13 @@ def test_a_cluster_that_kills_every_worker_ends_the_run_with_what_is_owed_and_it
     run = prepared(at={20: killer.start})
     try:
         with pytest.raises(Interrupted, match=r"the Ray cluster.* records are owed") as caught:
-            run.run(tmp_path / "run", None, Silent(), ray=nodes.address)
+            run.run(tmp_path / "run", Where(ray=nodes.address))
     finally:
         over.set()
         killer.join()
     assert "type the same command to go on" in str(caught.value)
     rest = prepared()
-    rest.run(tmp_path / "run", 0, Silent())
+    rest.run(tmp_path / "run", Where(0))
     assert records(tmp_path / "run") == records(local)
 
 
@@ -370,7 +368,7 @@ def test_a_node_with_another_version_is_refused_naming_what_differs(
     other = {**mine, "environment": {**mine["environment"], "rules": 2}}
     monkeypatch.setattr(ray, "identity", lambda *_: other)
     with pytest.raises(UsageError, match=r"node 127\.0\.0\.1 .* other versions .* differ: environment\.rules"):
-        prepared().run(tmp_path / "run", 1, Silent(), ray=nodes.address)
+        prepared().run(tmp_path / "run", Where(1, ray=nodes.address))
 
 
 @needs_ray

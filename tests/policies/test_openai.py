@@ -19,22 +19,21 @@ from kit import fault_server
 from kit.fault_server import FAULTS, Model, answer, serving
 
 from handoff.canonical import digest
+from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.policies import ModelOptions, Request, Turn
 from handoff.policies.openai import client
 from handoff.policies.openai.client import check_url
 from handoff.policies.specs import make
-from handoff.progress import Silent
-from handoff.protocols import audit
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier import play as frontier_play
-from handoff.protocols.frontier import study
+from handoff.protocols.audit import audit_run
+from handoff.protocols.frontier import FRONTIER, study
+from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision, Record, Task
 from handoff.runs.chain import Line
 from handoff.runs.folder import read_manifest
 
 OPTIONS = ModelOptions(max_prompt_tokens=50_000, patience=60.0, timeout=1.0, concurrency=16)
-CONFIG = frontier_config.Config(split="test", reachers=("a", "b"), solvers=("a", "b"), tasks=6, slots=2, reach_budget=6)
+CONFIG = FrontierConfig(split="test", reachers=("a", "b"), solvers=("a", "b"), tasks=6, slots=2, reach_budget=6)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +43,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(url: str, folder: Path, options: ModelOptions = OPTIONS) -> study.Study:
     specs = {"a": f"openai:{url}#m", "b": "noisy:0.3"}
-    frontier_play.prepare("sokoban", {}, CONFIG, specs, {"a": options}).run(folder, 0, Silent())
+    FRONTIER.prepare("sokoban", {}, CONFIG, specs, {"a": options}).run(folder, Where(0))
     return study.load(folder)
 
 
@@ -133,13 +132,13 @@ def test_a_forged_decision_fails_the_audit_and_the_weaker_guarantee_is_named(
     faultless: tuple[str, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], check: str, failure: str
 ) -> None:
     dialect, folder = faultless
-    honest = {entry.name: entry for entry in audit.audit(folder, {}, 0, Silent(), replay=False).checks}
+    honest = {entry.name: entry for entry in audit_run(folder, {}, Where(0), replay=False).checks}
     assert all(entry.passed for entry in honest.values())
     assert honest["prompts"].count > 0
     assert ("no token ids are recorded for a" in " ".join(honest["prompts"].notes)) == (dialect == "plain")
     shutil.copytree(folder, tmp_path / "forged")
     forge(tmp_path / "forged", change)
-    found = {entry.name: entry for entry in audit.audit(tmp_path / "forged", {}, 0, Silent(), replay=False).checks}
+    found = {entry.name: entry for entry in audit_run(tmp_path / "forged", {}, Where(0), replay=False).checks}
     assert found["chain"].passed
     assert any(failure in text for text in found[check].failures)
 

@@ -14,7 +14,7 @@ from kit.fault_server import serving
 from handoff.errors import DataError, UsageError
 from handoff.policies import ModelOptions
 from handoff.protocols import study_file
-from handoff.protocols.frontier import study
+from handoff.protocols.frontier import FRONTIER, study
 from handoff.runs.folder import read_manifest
 
 FULL = """
@@ -56,10 +56,10 @@ def write(folder: Path, text: str) -> Path:
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "mine.jinja").write_text("{{ observation }}")
-    stated = study_file.load(write(tmp_path, FULL))
+    stated = study_file.load(write(tmp_path, FULL), FRONTIER)
     assert stated.environment == "sokoban"
-    assert stated.reachers == stated.solvers == ("sft", "rl")
-    assert stated.study == {"split": "test", "tasks": 6, "slots": 2, "budget": 7, "depth": 2, "seed": 11}
+    assert stated.roles == {"reachers": ("sft", "rl"), "solvers": ("sft", "rl")}
+    assert stated.study == {"split": "test", "tasks": 6, "slots": 2, "reach_budget": 7, "depth": 2, "run_seed": 11}
     assert stated.environment_options == {"data": str(tmp_path / "boards")}
     assert stated.bindings == {"sft": "noisy:0.5", "rl": "openai:URL#m"}
     assert stated.remark()["text"] == FULL
@@ -88,30 +88,30 @@ def test_the_defaults_are_the_papers() -> None:
         ("environment = ", "not valid TOML"),
         ("enviroment = 'x'", "enviroment is not known \\(did you mean 'environment'\\?\\)"),
         ("[study]\ntask = 3", "study.task is not known \\(did you mean 'tasks'\\?\\)"),
-        ("[study]\ntasks = '3'", "study.tasks is a number or"),
-        ("[study]\ntasks = true", "study.tasks must be int or str, not True"),
+        ("[study]\ntasks = '3'", 'study.tasks must be a whole number or "all"'),
+        ("[study]\ntasks = true", 'study.tasks must be a whole number or "all", not True'),
         ("cross = ['a']\nsolvers = ['a']", "either cross, or reachers and solvers"),
         ("cross = [1]", "cross must be a list of strings"),
         ("[policies.a]\ntemperature = 1", "policies.a needs a spec"),
         ("[policies.a]\nspec = 'random'\ntemprature = 1", "policies.a.temprature is not known"),
         ("[models]\napi_key = 'sk-123'", "models.api_key is not known"),
-        ("[models]\nhistory = 'some'", 'history must be a number of turns or "all"'),
-        ("[models]\nstrict = 1", "models.strict must be bool, not 1"),
+        ("[models]\nhistory = 'some'", 'models.history must be a whole number or "all"'),
+        ("[models]\nstrict = 1", "models.strict must be true or false, not 1"),
         ("[environment_options]\ntrust_games = true", "trust_games is for the command line"),
         ("a" * 10 + "=" + "[" * 100_000, "not valid TOML"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_naming_the_key(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        study_file.load(write(tmp_path, text))
+        study_file.load(write(tmp_path, text), FRONTIER)
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
-        study_file.load(tmp_path / "none.toml")
+        study_file.load(tmp_path / "none.toml", FRONTIER)
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not valid TOML"):
-        study_file.load(tmp_path / "bad.toml")
+        study_file.load(tmp_path / "bad.toml", FRONTIER)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_study_runs_from_its_file_and_the_manifest_keeps_it(tmp_path: Path) ->
         result = handoff(*arguments, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
     loaded = study.load(tmp_path / "r")
-    assert (loaded.slots, loaded.protocol["reach_budget"], loaded.protocol["run_seed"]) == (1, 7, 11)
+    assert (loaded.slots, loaded.config.reach_budget, loaded.config.run_seed) == (1, 7, 11)
     assert loaded.policies["rl"]["sampling"]["temperature"] == 1
     assert loaded.policies["rl"]["prompt"]["template"] == "mine.jinja"
     assert read_manifest(tmp_path / "r")["host"]["config"]["text"] == text
@@ -183,7 +183,7 @@ def test_bad_requests_about_models_get_one_sentence_and_exit_code_2(tmp_path: Pa
 def test_a_study_of_all_tasks(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text('environment = "frozenlake"\n[study]\ntasks = "all"\n')
-    assert study_file.load(path).study["tasks"] == "all"
+    assert study_file.load(path, FRONTIER).study["tasks"] is None
     path.write_text('environment = "frozenlake"\n[study]\ntasks = "every"\n')
-    with pytest.raises(DataError, match="a number or"):
-        study_file.load(path)
+    with pytest.raises(DataError, match="a whole number or"):
+        study_file.load(path, FRONTIER)

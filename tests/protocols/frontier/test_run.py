@@ -15,16 +15,17 @@ from typing import Any
 
 import pytest
 
+from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
 from handoff.policies import Policy, Request
 from handoff.policies import specs as policy_kinds
-from handoff.progress import Silent
-from handoff.protocols.frontier import config as frontier_config
-from handoff.protocols.frontier import play as frontier_play
-from handoff.protocols.frontier import study
+from handoff.protocols.frontier import FRONTIER, study
+from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision
 from handoff.runs.chain import Line
 from handoff.runs.folder import read_manifest
+from handoff.runs.launch import Prepared
+from handoff.runs.selection import draw_tasks
 from handoff.seeds import REACH, SOLVE, SeedSchedule
 
 STUDY = [
@@ -174,26 +175,26 @@ class Counting(Policy):
         self.seen.append((request.task.id, request.seed))
 
 
-def prepared(counting: Counting) -> frontier_play.Prepared:
-    config = frontier_config.Config(split="test", reachers=("a",), solvers=("a",), tasks=6, slots=2, reach_budget=8)
-    study_plan = frontier_play.prepare("sokoban", {}, config, {"a": "noisy:0.5"})
+def prepared(counting: Counting) -> Prepared:
+    config = FrontierConfig(split="test", reachers=("a",), solvers=("a",), tasks=6, slots=2, reach_budget=8)
+    study_plan = FRONTIER.prepare("sokoban", {}, config, {"a": "noisy:0.5"})
     study_plan.policies["a"] = counting  # type: ignore[index]
     return study_plan
 
 
 def test_no_finished_episode_is_ever_run_again_after_an_interruption(tmp_path: Path) -> None:
     undisturbed = Counting()
-    prepared(undisturbed).run(tmp_path / "whole", 0, Silent())
+    prepared(undisturbed).run(tmp_path / "whole", Where(0))
     spent: list[tuple[str, int]] = []
     finished_before: set[tuple[str, int]] = set()
     for limit in (20, 45, None):
         counting = Counting(limit)
         study_plan = prepared(counting)
         if limit is None:
-            study_plan.run(tmp_path / "parts", 0, Silent())
+            study_plan.run(tmp_path / "parts", Where(0))
         else:
             with pytest.raises(Interrupted, match=r"the model server went away; \d+ of 24 records are owed"):
-                study_plan.run(tmp_path / "parts", 0, Silent())
+                study_plan.run(tmp_path / "parts", Where(0))
         assert not finished_before & set(counting.seen), "a decision of a finished episode was made again"
         spent.extend(counting.seen)
         for name in ("records.jsonl", "journal.jsonl"):
@@ -469,16 +470,12 @@ def test_tasks_are_drawn_in_equal_numbers_and_do_not_depend_on_the_order_of_the_
     from handoff import registry
 
     tasks = list(registry.create("sokoban").tasks("test"))
-    config = frontier_config.Config(split="test", reachers=("a",), solvers=("a",), tasks=9)
-    chosen = frontier_play.select_tasks(tasks, config)
-    assert frontier_play.select_tasks(tasks[::-1], config) == chosen
+    chosen = draw_tasks(tasks, "test", 9, (), 2029)
+    assert draw_tasks(tasks[::-1], "test", 9, (), 2029) == chosen
     assert sorted([sum(t.type == kind for t in chosen) for kind in {t.type for t in tasks}]) == [3, 3, 3]
-    larger = frontier_play.select_tasks(
-        tasks, frontier_config.Config(split="test", reachers=("a",), solvers=("a",), tasks=12)
-    )
-    assert set(chosen) < set(larger)
+    assert set(chosen) < set(draw_tasks(tasks, "test", 12, (), 2029))
     with pytest.raises(UsageError, match="no task of type 'castle'"):
-        frontier_play.select_tasks(tasks, frontier_config.Config("test", ("a",), ("a",), types=("castle",)))
+        draw_tasks(tasks, "test", 30, ("castle",), 2029)
 
 
 def test_a_file_where_a_folder_belongs_is_one_sentence(tmp_path: Path) -> None:
@@ -492,12 +489,12 @@ def test_a_file_where_a_folder_belongs_is_one_sentence(tmp_path: Path) -> None:
 
 def test_an_unfinished_run_reports_what_is_owed_and_its_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
-        prepared(Counting(30)).run(tmp_path, 0, Silent())
+        prepared(Counting(30)).run(tmp_path, Where(0))
     loaded = study.load(tmp_path)
     assert not loaded.sealed
     assert sum(loaded.owed) > 0
     with pytest.raises(StoreError, match="is not complete"):
-        loaded.table()
+        _ = loaded.table
     result = handoff("report", str(tmp_path))
     assert "The run is not complete" in result.stdout
     audit = handoff("audit", str(tmp_path), "--records-only")

@@ -14,18 +14,19 @@ from click.testing import CliRunner
 from scipy import stats
 
 from handoff.cli import group
+from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.passk.counts_file import read_counts
 from handoff.passk.ptgs import EstimateThenSample, pilot_temperature
 from handoff.policies import Request
 from handoff.policies.specs import make
-from handoff.progress import Silent
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts import play as rollouts_play
+from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
+from handoff.protocols.rollouts.config import RolloutsConfig
 from handoff.records import Record, Task
 from handoff.runs.chain import Line
 from handoff.runs.folder import read_manifest
+from handoff.runs.launch import Prepared
 from handoff.seeds import SeedSchedule
 
 SPECS = {"base": "tempered:0.5:2", "post": "tempered:0.2:2"}
@@ -33,16 +34,16 @@ N, PILOTS, TASKS = 8, 4, 6
 TASK = Task("t", "t", "x", "test")
 
 
-def prepared(ptgs: EstimateThenSample | None, specs: dict[str, str] = SPECS, **given: Any) -> rollouts_play.Prepared:
+def prepared(ptgs: EstimateThenSample | None, specs: dict[str, str] = SPECS, **given: Any) -> Prepared:
     settings = {"rollouts": N, "tasks": TASKS, "budget": 10, "run_seed": 5, **given}
-    config = rollouts_config.Config(split="test", policies=tuple(specs), ptgs=ptgs, **settings)
-    return rollouts_play.prepare("sokoban", {}, config, specs)
+    config = RolloutsConfig(split="test", policies=tuple(specs), ptgs=ptgs, **settings)
+    return ROLLOUTS.prepare("sokoban", {}, config, specs)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ptgs") / "run"
-    prepared(EstimateThenSample(PILOTS, tau=2.0)).run(folder, 0, Silent())
+    prepared(EstimateThenSample(PILOTS, tau=2.0)).run(folder, Where(0))
     return folder
 
 
@@ -140,7 +141,7 @@ def test_only_scored_rollouts_are_counted_and_pilots_are_told_apart(finished: Pa
 
 
 def test_pilots_are_the_rollouts_of_a_run_without_ptgs(finished: Path, tmp_path: Path) -> None:
-    prepared(None).run(tmp_path / "plain", 0, Silent())
+    prepared(None).run(tmp_path / "plain", Where(0))
     plain, tempered = rollouts_study.load(tmp_path / "plain"), rollouts_study.load(finished)
     for (task, policy, index), run in tempered.rollouts.items():
         other = plain.rollouts[task, policy, index]
@@ -151,7 +152,7 @@ def test_pilots_are_the_rollouts_of_a_run_without_ptgs(finished: Path, tmp_path:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_same_bytes_come_out_for_any_number_of_workers(finished: Path, tmp_path: Path, workers: int) -> None:
-    prepared(EstimateThenSample(PILOTS, tau=2.0)).run(tmp_path, workers, Silent(), concurrency=1 + 4 * workers)
+    prepared(EstimateThenSample(PILOTS, tau=2.0)).run(tmp_path, Where(workers), concurrency=1 + 4 * workers)
     assert (tmp_path / "records.jsonl").read_bytes() == (finished / "records.jsonl").read_bytes()
     assert (tmp_path / "seal.json").read_bytes() == (finished / "seal.json").read_bytes()
 
@@ -176,8 +177,8 @@ def test_a_run_that_broke_off_among_pilots_or_after_them_resumes_to_the_same_byt
     for policy in run.policies.values():
         policy.decide = failing(policy.decide)  # type: ignore[method-assign]
     with pytest.raises(Interrupted, match="records are owed"):
-        run.run(tmp_path, 0, Silent())
-    prepared(EstimateThenSample(PILOTS, tau=2.0)).run(tmp_path, 0, Silent())
+        run.run(tmp_path, Where(0))
+    prepared(EstimateThenSample(PILOTS, tau=2.0)).run(tmp_path, Where(0))
     assert (tmp_path / "records.jsonl").read_bytes() == (finished / "records.jsonl").read_bytes()
 
 
@@ -237,7 +238,7 @@ def test_the_audit_catches_a_forged_temperature_of_a_pilot_and_of_a_scored_rollo
 
 
 def test_the_audit_catches_a_temperature_in_a_run_that_sets_none(tmp_path: Path) -> None:
-    prepared(None, {"x": "tempered:1"}, rollouts=2, tasks=3).run(tmp_path / "run", 0, Silent())
+    prepared(None, {"x": "tempered:1"}, rollouts=2, tasks=3).run(tmp_path / "run", Where(0))
     folder = forge(tmp_path / "run", tmp_path / "forged", lambda body: body.update(temperature=0.5) is None)
     code, checks = audit(folder, "--records-only")
     assert (code, checks["temperatures"]["passed"]) == (1, False)
@@ -285,8 +286,8 @@ def test_a_manifest_with_broken_settings_is_refused_in_one_sentence(finished: Pa
 
 def test_where_the_policy_errs_with_confidence_heat_leaves_fewer_boards_without_a_success(tmp_path: Path) -> None:
     specs, given = {"x": "tempered:0.2:3"}, {"rollouts": 24, "tasks": 24, "budget": 20, "run_seed": 0}
-    prepared(None, specs, **given).run(tmp_path / "fixed", 0, Silent())
-    prepared(EstimateThenSample(12, tau=2.0), specs, **given).run(tmp_path / "ptgs", 0, Silent())
+    prepared(None, specs, **given).run(tmp_path / "fixed", Where(0))
+    prepared(EstimateThenSample(12, tau=2.0), specs, **given).run(tmp_path / "ptgs", Where(0))
     fixed, tempered = (rollouts_study.load(tmp_path / name) for name in ("fixed", "ptgs"))
     solved_fixed = {t.id for t in fixed.tasks if any(fixed.rollouts[t.id, "x", i].won for i in range(12, 24))}
     solved_ptgs = {task for task, c in zip(tempered.counts("x").tasks, tempered.counts("x").c_T, strict=True) if c}

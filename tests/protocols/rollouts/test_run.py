@@ -9,28 +9,29 @@ import pytest
 from click.testing import CliRunner
 
 from handoff.cli import group
+from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
 from handoff.passk.counts_file import read_counts
-from handoff.progress import Silent
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts import play as rollouts_play
+from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
+from handoff.protocols.rollouts.config import RolloutsConfig
 from handoff.runs.chain import Line
 from handoff.runs.folder import read_manifest
+from handoff.runs.launch import Prepared
 from handoff.seeds import ROLLOUT, SeedSchedule
 
 N = 6
 
 
-def prepared(policies: dict[str, str], n: int = N) -> rollouts_play.Prepared:
-    config = rollouts_config.Config(split="test", policies=tuple(policies), rollouts=n, tasks=6, budget=12, run_seed=5)
-    return rollouts_play.prepare("sokoban", {}, config, policies)
+def prepared(policies: dict[str, str], n: int = N) -> Prepared:
+    config = RolloutsConfig(split="test", policies=tuple(policies), rollouts=n, tasks=6, budget=12, run_seed=5)
+    return ROLLOUTS.prepare("sokoban", {}, config, policies)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rollouts") / "run"
-    prepared({"base": "noisy:0.7", "post": "noisy:0.2"}).run(folder, 0, Silent())
+    prepared({"base": "noisy:0.7", "post": "noisy:0.2"}).run(folder, Where(0))
     return folder
 
 
@@ -71,10 +72,10 @@ def test_an_interrupted_run_resumes_to_the_bytes_of_an_undisturbed_one(finished:
 
     policy.decide = failing  # type: ignore[method-assign]
     with pytest.raises(Interrupted, match=r"\d+ of 72 records are owed"):
-        run.run(tmp_path, 0, Silent())
+        run.run(tmp_path, Where(0))
     with pytest.raises(StoreError, match="are owed"):
         rollouts_study.load(tmp_path).counts("post")
-    prepared({"base": "noisy:0.7", "post": "noisy:0.2"}).run(tmp_path, 0, Silent())
+    prepared({"base": "noisy:0.7", "post": "noisy:0.2"}).run(tmp_path, Where(0))
     assert (tmp_path / "records.jsonl").read_bytes() == (finished / "records.jsonl").read_bytes()
 
 
