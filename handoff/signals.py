@@ -17,6 +17,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -65,9 +66,14 @@ def ending() -> None:
 
 
 def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """``asyncio.run(job())``, which a signal cancels.  Raises ``KeyboardInterrupt`` when all of it has stopped."""
+    """``asyncio.run(job())``, which a signal cancels.  Raises ``KeyboardInterrupt`` when all of it has stopped.
+
+    Where an event loop runs already, as in a notebook, ``job`` gets a thread, and this one waits for it."""
     import asyncio
 
+    if asyncio._get_running_loop() is not None:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(job())).result()
     if threading.current_thread() is not threading.main_thread():
         return asyncio.run(job())
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,8 @@ from handoff import files
 from handoff.errors import DataError, UsageError
 from handoff.policies import ModelOptions
 from handoff.policies.language.prompts import BUILTIN
-from handoff.policies.specs import own_options
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
+from handoff.policies.specs import own_options, relative_to
+from handoff.settings import settings
 
 _TOP: Mapping[str, type | tuple[type, ...]] = {
     "environment": str,
@@ -134,7 +129,7 @@ def load(path: Path) -> StudyFile:
             entry = {"spec": entry}
         if not isinstance(entry, dict) or not isinstance(entry.get("spec"), str):
             raise DataError(f'{path}: {where} needs a spec, such as spec = "hf:OWNER/NAME"')
-        bindings[name] = reader.spec(entry["spec"])
+        bindings[name] = relative_to(entry["spec"], path.parent)
         own[name] = reader.model({key: value for key, value in entry.items() if key != "spec"}, f"{where}.")
     options = dict(form.get("environment_options", {}))
     if "trust_games" in options:
@@ -178,41 +173,25 @@ class _Reader:
 
     def model(self, form: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """Options of a model, checked as far as names and types go."""
-        known: dict[str, type | tuple[type, ...]] = {}
-        for field in attrs.fields(ModelOptions):
-            known[field.name] = _KINDS.get(field.name) or type(field.default)
-            if known[field.name] is float:
-                known[field.name] = (float, int)
-        self.check(form, known, prefix)
+        known = {one.field: one for one in settings(ModelOptions) if one.in_file}
+        self.check(form, {name: one.file_types for name, one in known.items()}, prefix)
         options = dict(form)
-        if options.get("history") == "all":
-            options["history"] = None
-        elif "history" in options and type(options["history"]) is not int:
-            raise DataError(f'{self.file}: {prefix}history must be a number of turns or "all"')
-        if "stop" in options:
-            options["stop"] = self.names(options["stop"], f"{prefix}stop")
+        for name, value in form.items():
+            word = known[name].word
+            if known[name].repeats:
+                options[name] = self.names(value, f"{prefix}{name}")
+            elif word is not None and value == word:
+                options[name] = None
+            elif word is not None and type(value) is str:
+                raise DataError(f'{self.file}: {prefix}{name} must be a number or "{word}"')
         if "template" in options and options["template"] not in BUILTIN:
             options["template"] = self.path(options["template"])
         return options
-
-    def spec(self, spec: str) -> str:
-        kind, colon, argument = spec.partition(":")
-        if kind in ("hf", "vllm", "actions") and argument.startswith(("./", "../")):
-            return f"{kind}{colon}{self.path(argument)}"
-        return spec
 
     def path(self, text: str) -> str:
         """A path as the file means it: relative to where the file lies."""
         path = Path(text).expanduser()
         return str(path if path.is_absolute() else self.file.parent / path)
-
-
-_KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "stop": list,
-    "history": (int, str),
-    "system": str,
-    "engine": dict,
-}
 
 
 def model_options(specs: Mapping[str, str], file: StudyFile, given: Mapping[str, Any]) -> dict[str, ModelOptions]:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from handoff.cli import numbers, options
-from handoff.cli.model_options import model_options
+from handoff.cli.settings import options_of
 from handoff.errors import UsageError
+from handoff.policies import ModelOptions
 
 
 @click.command(
@@ -54,7 +55,7 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with rollouts owed
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
-@model_options
+@options_of(ModelOptions)
 @click.option("--out", type=options.PATH, help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
 @options.workers
 @options.ray
@@ -83,7 +84,7 @@ def rollout(
     ray: str | None,
     quiet: bool,
     as_json: bool,
-    model: dict[str, Any],
+    model_options: dict[str, Any],
 ) -> None:
     """Roll policies out on ENVIRONMENT, many times a task, and count successes per task."""
     from handoff import progress, registry
@@ -114,7 +115,7 @@ def rollout(
         ptgs=EstimateThenSample(rollouts // 2 if pilot is None else pilot, **given) if ptgs else None,
     )
     chosen = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
-    models = files.model_options(specs, files.EMPTY, model)
+    models = files.model_options(specs, files.EMPTY, model_options)
     prepared = rollouts_play.prepare(environment, chosen, config, specs, models)
     folder = prepared.default_folder if out is None else out
     console = make_console(stderr=True, quiet=quiet)

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from handoff.cli import numbers, options
-from handoff.cli.model_options import model_options
+from handoff.cli.settings import options_of
+from handoff.policies import ModelOptions
 
 
 @click.command(
@@ -50,7 +51,7 @@ Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed 
 @click.option("--engine", metavar="NAME", help="The environment's engine, where it has several.")
 @click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
 @options.env_option
-@model_options
+@options_of(ModelOptions)
 @click.option("--out", type=options.PATH, help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]")
 @options.workers
 @options.ray
@@ -84,7 +85,7 @@ def run(
     dry_run: bool,
     quiet: bool,
     as_json: bool,
-    model: dict[str, Any],
+    model_options: dict[str, Any],
 ) -> None:
     """Run a handoff study on ENVIRONMENT: reachers act until the state is D actions from success, solvers go on from
     exact clones."""
@@ -114,7 +115,7 @@ def run(
     }  # fmt: skip
     if dry_run:
         # Who asks for a plan does not wait for a server that may come back.
-        model = {"patience": 3.0, "timeout": 2.0, **model}
+        model_options = {"patience": 3.0, "timeout": 2.0, **model_options}
     chosen = {**stated.study, **{name: value for name, value in given.items() if value is not None}}
     chosen.setdefault("split", registry.load(environment).splits[0])
     if chosen.get("tasks") == "all":
@@ -132,7 +133,7 @@ def run(
             {**stated.environment_options, **places},
             config,
             specs,
-            files.model_options(specs, stated, model),
+            files.model_options(specs, stated, model_options),
         )
     except Interrupted as error:
         if not dry_run:

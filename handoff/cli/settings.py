@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -37,14 +38,14 @@ class Command(click.Command):
             if shown is not None:
                 listed.setdefault(getattr(parameter, "group", "output"), []).append(shown)
         for group in sorted(listed, key=lambda name: GROUPS.index(name) if name in GROUPS else len(GROUPS)):
-            heading = f"{group.capitalize()} options" if len(listed) > 1 else "Options"
+            heading = group.capitalize() if len(listed) > 1 else "Options"
             with formatter.section(heading):
                 formatter.write_dl(listed[group])
 
 
 def options_of(cls: type, leave_out: Sequence[str] = ()) -> Callable[[F], F]:
     """Adds an option per setting of ``cls``.  The command gets those that were given as one dictionary by field name,
-    under the class's name in lower case."""
+    under the class's name (``ModelOptions``: ``model_options``)."""
     stated = [one for one in settings(cls) if one.on_command_line and one.field not in leave_out]
 
     def add(function: F) -> F:
@@ -55,7 +56,7 @@ def options_of(cls: type, leave_out: Sequence[str] = ()) -> Callable[[F], F]:
                 value = values.pop(_parameter(cls, one))
                 if value is not None and value != ():
                     given[one.field] = None if one.word is not None and value == one.word else value
-            return function(*arguments, **{cls.__name__.lower(): given}, **values)
+            return function(*arguments, **{_name(cls): given}, **values)
 
         command: Any = wrapped
         for one in reversed(stated):
@@ -65,8 +66,13 @@ def options_of(cls: type, leave_out: Sequence[str] = ()) -> Callable[[F], F]:
     return add
 
 
+def _name(cls: type) -> str:
+    """The class's name as a parameter's."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+
 def _parameter(cls: type, stated: Setting) -> str:
-    return f"{cls.__name__.lower()}_{stated.field}"
+    return f"{_name(cls)}_{stated.field}"
 
 
 def _option(cls: type, stated: Setting) -> Callable[[F], F]:

@@ -18,14 +18,14 @@ from typing import Any
 
 import attrs
 
-from handoff import registry
+from handoff import registry, signals
 from handoff.environment import Environment
 from handoff.episodes.batching import Batcher, by_policy
 from handoff.episodes.host import Ask, View
 from handoff.episodes.pool import Episode
 from handoff.episodes.turns import decide_and_step
 from handoff.policies import ModelOptions, Policy, Request, Turn
-from handoff.policies.specs import make_policies
+from handoff.policies.specs import introduce, make_policies
 from handoff.progress import Tick
 from handoff.protocols.frontier.config import ENDPOINT, TRAJECTORY, Config, plan
 from handoff.protocols.frontier.records import Clone, Endpoint, Trajectory
@@ -66,6 +66,7 @@ def prepare(
     try:
         tasks = select_tasks(instance.tasks(config.split), config)
         policies = make_policies(specs, models)
+        signals.run(lambda: introduce(policies.values()))
         described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
         what = identity(instance, config, tasks, described)
     finally:

@@ -20,14 +20,14 @@ from typing import Any
 
 import attrs
 
-from handoff import registry
+from handoff import registry, signals
 from handoff.episodes.batching import Batcher, by_policy
 from handoff.episodes.host import Ask
 from handoff.episodes.pool import Episode
 from handoff.episodes.turns import decide_and_step
 from handoff.errors import UsageError
 from handoff.policies import ModelOptions, Policy, Request, Turn
-from handoff.policies.specs import make_policies
+from handoff.policies.specs import introduce, make_policies
 from handoff.progress import Tick
 from handoff.protocols.rollouts.config import KIND, Config, _key, plan
 from handoff.protocols.rollouts.records import Rollout
@@ -53,6 +53,7 @@ def prepare(
         tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
         policies = make_policies({name: specs[name] for name in config.policies}, models)
         config = _with_references(config, policies)
+        signals.run(lambda: introduce(policies.values()))
         described = {name: {"spec": specs[name], **policy.describe()} for name, policy in policies.items()}
         what = identity.identity(instance, config.to_json(), config.run_seed, tasks, described)
     finally:

@@ -96,7 +96,7 @@ GUESSES = ["--reach", "a=0.5", "--reach", "b=0.6", "--solve", "a=0.5", "--solve"
         (["games", "generate", "-n", "100000000", "--out", "x"], "ask for at most 100,000"),
         (["games", "generate", "--seed", HUGE, "--out", "x"], "ask for at most 9,223,372,036,854,775,807"),
         (["distance", "x", "--limit", "99999999999"], "ask for at most 100"),
-        (["run", "sokoban", "--cross", "random", "--history", "²"], "write a number of turns, or all"),
+        (["run", "sokoban", "--cross", "random", "--history", "²"], "'²' is not a whole number, or all"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
