@@ -88,7 +88,8 @@ def main() -> int:
     )  # fmt: skip
     policy = make(f"openai:{given.server}", options)
     assert isinstance(policy, OpenAIServer)
-    if not policy.full:
+    asyncio.run(policy.introduce())
+    if not policy.card.tokenizes:
         print("this benchmark needs a server that gives token ids (vLLM)", file=sys.stderr)
         return 2
     root = policy.servers[0].root

@@ -16,7 +16,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn
 
 from handoff.canonical import digest
-from handoff.errors import DataError
+from handoff.errors import DataError, HandoffError
 
 T = TypeVar("T")
 
@@ -187,6 +187,11 @@ def to_json(value: Any) -> Any:
     return _converter.unstructure(value)
 
 
+def _reason(error: BaseException, kind: type | None) -> str:
+    """One error in words: a refusal of the class's own in its own words."""
+    return str(error) if isinstance(error, HandoffError) else cattrs.v.format_exception(error, kind)
+
+
 def from_json(kind: type[T], data: Mapping[str, Any], where: str = "record") -> T:
     """Rebuild a ``kind`` from untrusted JSON.
 
@@ -196,5 +201,6 @@ def from_json(kind: type[T], data: Mapping[str, Any], where: str = "record") -> 
     try:
         return _converter.structure(data, kind)
     except Exception as error:
-        reasons = "; ".join(cattrs.transform_error(error)) if not isinstance(error, RecursionError) else "too deep"
+        deep = isinstance(error, RecursionError)
+        reasons = "too deep" if deep else "; ".join(cattrs.transform_error(error, format_exception=_reason))
         raise DataError(f"{where} is not a valid {kind.__name__}: {reasons}") from error

@@ -17,6 +17,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -65,7 +66,9 @@ def ending() -> None:
 
 
 def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """``asyncio.run(job())``, which a signal cancels.  Raises ``KeyboardInterrupt`` when all of it has stopped."""
+    """``asyncio.run(job())``, which a signal cancels.  Raises ``KeyboardInterrupt`` when all of it has stopped.
+
+    Where an event loop runs already, as in a notebook, ``job`` gets a thread, and this one waits for it."""
     import asyncio
 
     if _loop_runs():
@@ -111,7 +114,6 @@ def _loop_runs() -> bool:
 def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run ``job`` in an event loop of another thread and wait for it; Ctrl-C cancels it."""
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor
 
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 

@@ -168,7 +168,7 @@ class Protocol(ABC, Generic[C, R]):
             available = instance.tasks(config.split)
             tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
             acting = _policies({name: policies[name] for name in self.policies(config)}, models)
-            signals.run(lambda: introduce(acting))
+            signals.run(lambda: introduce(acting.values()))
             config = self.settle(config, acting)
             described = {name: describe(policies[name], policy) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)

@@ -40,7 +40,7 @@ from handoff import files
 from handoff.errors import DataError, UsageError
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import BUILTIN
-from handoff.policies.specs import own_options
+from handoff.policies.specs import own_options, relative_to
 from handoff.protocols.protocol import Protocol
 from handoff.settings import Setting, settings
 
@@ -74,8 +74,8 @@ class StudyFile:
 EMPTY = StudyFile("", "")
 
 
-def load(path: Path, protocol: Protocol[Any, Any]) -> StudyFile:
-    """Read a study file of ``protocol``.
+def load(path: Path, protocol: Protocol[Any, Any] | None = None) -> StudyFile:
+    """Read a study file of ``protocol``; without one, only the part that all protocols share.
 
     Raises :class:`~handoff.errors.UsageError` if it cannot be read and :class:`~handoff.errors.DataError`, naming the
     key, if it is not one.
@@ -90,10 +90,11 @@ def load(path: Path, protocol: Protocol[Any, Any]) -> StudyFile:
     except (ValueError, RecursionError) as error:  # TOML and UTF-8 errors are ValueErrors
         raise DataError(f"{path} is not valid TOML: {error}") from error
     reader = _Reader(path)
-    listed = [one for one in protocol.settings() if one.in_file]
-    roles = {one.name: one for one in listed if one.field in protocol.roles}
-    shorthand = ["cross"] if len(roles) > 1 else []
-    reader.require_known(form, ["environment", *shorthand, *roles, *_TABLES], "")
+    listed = [] if protocol is None else [one for one in protocol.settings() if one.in_file]
+    roles = {one.name: one for one in listed if protocol is not None and one.field in protocol.roles}
+    if protocol is not None:
+        shorthand = ["cross"] if len(roles) > 1 else []
+        reader.require_known(form, ["environment", *shorthand, *roles, *_TABLES], "")
     environment = form.get("environment")
     if environment is not None and not isinstance(environment, str):
         raise DataError(f"{path}: environment must be a name, not {environment!r:.60}")
@@ -101,13 +102,14 @@ def load(path: Path, protocol: Protocol[Any, Any]) -> StudyFile:
     for key, table in tables.items():
         if not isinstance(table, dict):
             raise DataError(f"{path}: {key} must be a table, not {table!r:.60}")
-    study = reader.values(tables["study"], [one for one in listed if one.field not in protocol.roles], "study.")
+    settings_of_study = [one for one in listed if one.name not in roles]
+    study = {} if protocol is None else reader.values(tables["study"], settings_of_study, "study.")
     bindings, own = reader.policies(tables["policies"])
     return StudyFile(
         path.name,
         text,
         environment,
-        reader.roles(form, roles),
+        {} if protocol is None else reader.roles(form, roles),
         study,
         reader.environment_options(tables["environment_options"]),
         bindings,
@@ -170,7 +172,7 @@ class _Reader:
                 entry = {"spec": entry}
             if not isinstance(entry, dict) or not isinstance(entry.get("spec"), str):
                 raise DataError(f'{self.file}: {where} needs a spec, such as spec = "hf:OWNER/NAME"')
-            bindings[name] = self.spec(entry["spec"])
+            bindings[name] = relative_to(entry["spec"], self.file.parent)
             own[name] = self.model({key: value for key, value in entry.items() if key != "spec"}, f"{where}.")
         return bindings, own
 
@@ -184,16 +186,10 @@ class _Reader:
 
     def model(self, form: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """Options of a language model."""
-        options = self.values(form, settings(ModelOptions), prefix)
+        options = self.values(form, [one for one in settings(ModelOptions) if one.in_file], prefix)
         if "template" in options and options["template"] not in BUILTIN:
             options["template"] = self.path(options["template"])
         return options
-
-    def spec(self, spec: str) -> str:
-        kind, colon, argument = spec.partition(":")
-        if kind in ("hf", "vllm", "actions") and argument.startswith(("./", "../")):
-            return f"{kind}{colon}{self.path(argument)}"
-        return spec
 
     def path(self, text: str) -> str:
         """A path as the file means it: relative to the folder of the file."""

@@ -1,21 +1,24 @@
 """The audit of policies: what the manifest says of each follows from its spec, and what each is recorded to have
 decided is what such a policy writes.
 
-A policy without a model says its action and nothing else.  A language model's text comes to its action by the rule that
-the manifest states; this is also what holds the text of an episode's last decision, which no later input repeats.  No
-policy is run and no file that a manifest names is read.
+A scripted policy says its action and nothing else.  A language model's text yields its action by the rule that the
+manifest states; this is also what holds the text of an episode's last decision, which no later input repeats.  No
+policy decides anything here, and no file that a manifest names is read.
+
+The kinds of other packages have no rule for decisions.  Their descriptions are those of a policy made from the spec,
+where the package is installed and the policy can be made; else a note says so.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from handoff.auditing.checks import Audit
+from handoff.auditing.checks import Audit, Check
 from handoff.errors import HandoffError
-from handoff.policies.language.actions import Reply, Rule
-from handoff.policies.specs import KINDS, MODELS, make
+from handoff.policies import kinds
+from handoff.policies.kinds import Spec
+from handoff.policies.language.actions import ActionRule, Reply
 from handoff.records import Decision
 from handoff.runs.run import Run
 
@@ -29,18 +32,17 @@ def check_policies(audit: Audit, run: Run) -> None:
     """
     check = audit.check("policies", CLAIM)
     for name, facts in run.described.items():
-        problem = _description_problem(facts)
-        check.require(problem is None, f"policy {name}: {problem}")
+        _check_description(check, name, facts)
     for one in run.decisions():
         check.collect(one.cell, decision_problems(run.described.get(one.policy), one.decision, one.admissible))
 
 
 def decision_problems(facts: Any, decision: Decision, admissible: Sequence[str] | None) -> Iterator[str]:
-    """What is wrong with a decision of a policy that is described as ``facts``; ``admissible`` are the actions of the
-    state that it was shown, if they are known."""
+    """What is wrong with a decision of the policy described by ``facts``; ``admissible`` are the actions of the state
+    that it was shown, if they are known."""
     if not isinstance(facts, dict):
         return
-    if facts.get("kind") in KINDS:
+    if facts.get("kind") in kinds.SCRIPTED:
         if decision.text != (decision.action or ""):
             yield f"a policy without a model wrote {decision.text!r:.80} and did {decision.action!r:.80}"
         if (decision.action is None) != (decision.status == "empty"):
@@ -67,14 +69,14 @@ def decision_problems(facts: Any, decision: Decision, admissible: Sequence[str] 
 
 
 def _text_problems(facts: Mapping[str, Any], decision: Decision, admissible: Sequence[str]) -> Iterator[str]:
-    """Whether the text comes to the action, by the rule in ``facts``."""
+    """What is wrong with the action, by the rule in ``facts``."""
     generation, stated = decision.generation, facts.get("actions")
     assert generation is not None
     if not isinstance(stated, dict) or set(stated) != {"format", "strict"} or type(stated["strict"]) is not bool:
         yield "the manifest states no rule from its text to its action"
         return
     try:
-        rule = Rule(str(stated["format"]), stated["strict"])
+        rule = ActionRule(str(stated["format"]), stated["strict"])
     except HandoffError as error:
         yield str(error)
         return
@@ -89,27 +91,20 @@ def _text_problems(facts: Mapping[str, Any], decision: Decision, admissible: Seq
         yield f"its text has the flags {', '.join(parsed.flags)}, recorded are {', '.join(decision.flags) or 'none'}"
 
 
-def _description_problem(facts: Any) -> str | None:
-    """Why a policy's description does not follow from its spec, as far as that can be said without its files."""
-    spec = facts.get("spec") if isinstance(facts, dict) else None
-    if not isinstance(spec, str):
-        return "it is described without a spec"
-    kind = spec.partition(":")[0]
-    if kind in MODELS:
-        if facts.get("kind") != kind:
-            return f"its spec is {spec!r:.80}, but it is described as {facts.get('kind')!r:.40}"
-        missing = [key for key in ("prompt", "actions", "sampling", "tokens") if key not in facts]
-        return f"a language model is described without {', '.join(missing)}" if missing else None
-    if kind not in KINDS:
-        return f"no policy kind is named {kind!r:.40}"
-    if kind == "actions":
-        digest = facts.get("sha256")
-        expected: dict[str, Any] = {"spec": spec, "kind": kind, "sha256": digest}
-        if not (isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest)):
-            return "the digest of its file is not one"
-    else:
-        try:
-            expected = {"spec": spec, **make(spec).describe()}
-        except HandoffError as error:
-            return str(error)
-    return None if facts == expected else f"its spec {spec!r:.80} means {expected}, but it is described as {facts}"
+def _check_description(check: Check, name: str, facts: Any) -> None:
+    """Whether a policy's description follows from its spec, as far as that can be said without its files."""
+    text = facts.get("spec") if isinstance(facts, dict) else None
+    if not isinstance(text, str):
+        check.require(False, f"policy {name}: it is described without a spec")
+        return
+    spec = Spec.parse(text)
+    try:
+        kind = kinds.find(spec.kind)
+        fault = kind.fault(kind, spec, facts)
+    except HandoffError as error:
+        if spec.kind in kinds.BUILTIN:
+            check.require(False, f"policy {name}: {error}")
+        else:
+            check.notes.append(f"policy {name}: its description was not held against its spec here: {error}")
+        return
+    check.require(fault is None, f"policy {name}: {fault}")

@@ -35,7 +35,7 @@ class Entry:
     @property
     def sums_KL(self) -> FloatArray:
         """The weighted sums if L is all that a draw picks, as from a menu."""
-        sums_KL: FloatArray = self.counts_LK.T * self.scale
+        sums_KL: FloatArray = self.counts_LK.T * np.float64(self.scale)
         return sums_KL
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from handoff.policies.kinds import Kind, Spec
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy, Request, Served, Turn, scripted
-from handoff.policies.specs import bind, is_spec, make, make_policies, own_options, resolve
+from handoff.policies.specs import bind, introduce, is_spec, make, make_policies, own_options, resolve
 
 __all__ = [
+    "Kind",
     "ModelOptions",
     "Policy",
     "Request",
     "Served",
+    "Spec",
     "Turn",
     "bind",
+    "introduce",
     "is_spec",
     "make",
     "make_policies",

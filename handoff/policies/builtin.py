@@ -6,7 +6,6 @@ weights are the options that they were trained with.  Any option that is given c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -43,24 +42,27 @@ def options() -> dict[str, Any]:
 
 
 class Builtin(Transformers):
-    """A checkpoint that ships.
+    """A checkpoint that ships."""
 
-    Raises :class:`~handoff.errors.UsageError` if there is none of that name and :class:`~handoff.errors.DataError` if
-    it is damaged.
-    """
+    kind = "builtin"
 
     def __init__(self, name: str, options: ModelOptions) -> None:
+        """Raises :class:`~handoff.errors.UsageError` if none of that name ships."""
         if name not in names():
             known = ", ".join(names()) or "none"
             raise UsageError(f"no checkpoint that ships is named {name!r} (there are: {known})")
-        try:
-            super().__init__(str(folder() / name), options)
-            shipped = self.checkpoint.read("manifest.json").get("weights_sha256")
-            if self.checkpoint.digests["weights"] != digest({"model.safetensors": shipped}):
-                raise DataError("its weights are not those that shipped")
-        except DataError as error:
-            raise DataError(f"builtin:{name} is damaged ({error}); install handoff again") from error
-        self._builtin = name
+        super().__init__(str(folder() / name), options)
+        self._name = name
 
-    def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), "spec": f"builtin:{self._builtin}", "kind": "builtin"}
+    def open(self) -> None:
+        """Raises :class:`~handoff.errors.DataError` if the checkpoint is damaged."""
+        try:
+            super().open()
+        except DataError as error:
+            raise DataError(f"builtin:{self._name} is damaged ({error}); install handoff again") from error
+
+    def configure(self) -> None:
+        super().configure()
+        shipped = self.checkpoint.read("manifest.json").get("weights_sha256")
+        if self.checkpoint.digests["weights"] != digest({"model.safetensors": shipped}):
+            raise DataError("its weights are not those that shipped")

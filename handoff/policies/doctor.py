@@ -1,8 +1,8 @@
-"""Is a policy as deterministic as its run will claim?  The self-test measures it.
+"""A self-test: is a policy as deterministic as its run will claim?
 
-The same requests are asked one at a time, all at once, in reverse order, and with half of them left out; after that by
-a policy that was started afresh.  Counted are decisions that are equal in full: text, token ids, status, action.  A
-server cannot be restarted from here: its answers can be kept (``keep``) and compared after somebody has restarted it.
+It asks the same requests one at a time, all at once, in reverse order, and with half of them left out; then it asks the
+policy made afresh.  It counts decisions that are equal in full: text, token ids, status, action.  A server cannot be
+restarted from here: its answers can be kept and compared after somebody has restarted it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from handoff import files
+from handoff import files, signals
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import DataError, UsageError
 from handoff.policies import Policy, Request, Turn
@@ -22,12 +22,14 @@ from handoff.seeds import derive
 
 
 @attrs.frozen
-class Comparison:
-    """``equal`` of ``total`` decisions were the same as when asked one at a time; ``first`` shows a difference."""
+class Agreement:
+    """How many decisions were the same as when asked one at a time."""
 
+    #: The way of asking.
     name: str
     equal: int
     total: int
+    #: The first difference, in words.
     first: str | None = None
 
     @property
@@ -37,24 +39,27 @@ class Comparison:
 
 @attrs.frozen
 class Diagnosis:
-    """What was found out about one policy."""
+    """The self-test of one policy."""
 
     name: str
+    #: The policy's description without its prompt.
     facts: dict[str, Any]
-    comparisons: tuple[Comparison, ...]
+    agreements: tuple[Agreement, ...]
+    #: Number of decisions by status.
     statuses: dict[str, int]
+    #: Digest of the decisions that were asked for one at a time.
     fingerprint: str
 
     @property
     def passed(self) -> bool:
-        return all(comparison.passed for comparison in self.comparisons)
+        return all(agreement.passed for agreement in self.agreements)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "policy": self.name,
             "passed": self.passed,
             "facts": self.facts,
-            "comparisons": [attrs.asdict(comparison) for comparison in self.comparisons],
+            "comparisons": [attrs.asdict(agreement) for agreement in self.agreements],
             "statuses": self.statuses,
             "fingerprint": self.fingerprint,
         }
@@ -85,8 +90,8 @@ def examine(
 ) -> Diagnosis:
     """Ask ``policy`` for ``count`` decisions in every way.
 
-    ``again`` makes the policy afresh (``None``: it cannot be).  ``kept`` is a file to write the answers to, ``compare``
-    one to compare them with.  Raises :class:`~handoff.errors.UsageError` for files that cannot be read or written.
+    ``again`` makes the policy afresh (``None``: it cannot be).  The answers are written to ``kept``, and compared with
+    those in ``compare``.  Raises :class:`~handoff.errors.UsageError` for files that cannot be read or written.
     """
     if count < 2:
         raise UsageError(f"at least 2 requests are needed to compare anything, not {count}")
@@ -96,10 +101,11 @@ def examine(
     if kept is not None and kept.exists():
         _read(kept)  # nothing but earlier answers is written over
     asked = requests(count)
+    signals.run(policy.introduce)
     policy.activate()
     alone = [policy.decide([request])[0] for request in asked]
     half = alone[: len(alone) // 2]
-    comparisons = [
+    agreements = [
         _compare("all at once", alone, policy.decide(asked)),
         _compare("in reverse order", alone, policy.decide(asked[::-1])[::-1]),
         _compare("half of them", half, policy.decide(asked[: len(half)])),
@@ -108,13 +114,14 @@ def examine(
         policy.close()
         fresh = again()
         try:
+            signals.run(fresh.introduce)
             fresh.activate()
-            comparisons.append(_compare("after a restart", alone, fresh.decide(asked)))
+            agreements.append(_compare("after a restart", alone, fresh.decide(asked)))
         finally:
             fresh.close()
     forms = [to_json(decision) for decision in alone]
     if compare is not None and expected is not None:
-        comparisons.append(_compare(f"kept in {compare.name}", expected, alone))
+        agreements.append(_compare(f"kept in {compare.name}", expected, alone))
     if kept is not None:
         try:
             files.write_atomically(kept, canonical({"decisions": forms}) + b"\n")
@@ -124,13 +131,13 @@ def examine(
     for decision in alone:
         statuses[decision.status] = statuses.get(decision.status, 0) + 1
     facts = {key: value for key, value in policy.describe().items() if key not in ("prompt",)}
-    return Diagnosis(name, facts, tuple(comparisons), statuses, digest(forms))
+    return Diagnosis(name, facts, tuple(agreements), statuses, digest(forms))
 
 
-def _compare(name: str, expected: Sequence[Any], found: Sequence[Decision]) -> Comparison:
+def _compare(name: str, expected: Sequence[Any], decisions: Sequence[Decision]) -> Agreement:
     pairs = [
         (left if isinstance(left, dict) else to_json(left), to_json(right))
-        for left, right in zip(expected, found, strict=True)
+        for left, right in zip(expected, decisions, strict=True)
     ]
     different = [(index, left, right) for index, (left, right) in enumerate(pairs) if left != right]
     first = None
@@ -138,7 +145,7 @@ def _compare(name: str, expected: Sequence[Any], found: Sequence[Decision]) -> C
         index, left, right = different[0]
         field = next(key for key in right if left.get(key) != right[key])
         first = f"request {index + 1}: {field} {left.get(field)!r:.120} became {right[field]!r:.120}"
-    return Comparison(name, len(pairs) - len(different), len(pairs), first)
+    return Agreement(name, len(pairs) - len(different), len(pairs), first)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

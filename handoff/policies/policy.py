@@ -101,7 +101,8 @@ class Policy(ABC):
         """One decision per request, in order."""
 
     async def introduce(self) -> None:  # noqa: B027 - optional
-        """Ask the outside who it is.  Called before :meth:`describe`; may be called twice."""
+        """Read or ask outside what :meth:`describe` says.  May be called twice; a run awaits it before the rest, and
+        constructors do no input or output."""
 
     def describe(self) -> Mapping[str, Any]:
         """JSON-safe identity for the manifest: specification, digests of weights or files, sampling options."""
@@ -128,9 +129,10 @@ class Served(Policy):
         """Close what belongs to the running event loop.  May be called twice."""
 
     def decide(self, requests: Sequence[Request]) -> list[Decision]:
-        """One decision per request, in order, all asked at once.  Not for use inside an event loop."""
+        """One decision per request, in order, all asked at once."""
 
         async def ask() -> list[Decision]:
+            await self.introduce()
             try:
                 return list(await asyncio.gather(*(self.decide_one(request) for request in requests)))
             finally:
@@ -145,6 +147,3 @@ def scripted(request: Request, action: str | None, flags: tuple[str, ...] = ()) 
         return Decision("", None, "empty", request.seed, request.input_digest(), flags)
     status = "parsed" if action in request.record.admissible else "inadmissible"
     return Decision(action, action, status, request.seed, request.input_digest(), flags)
-
-
-__all__ = ["Policy", "Request", "Served", "Turn", "scripted"]

@@ -8,49 +8,46 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
-from typing import Any, ClassVar
+from typing import Any
 
 from handoff.errors import DataError, Interrupted, UsageError
-from handoff.policies.language.checkpoints import Encoder, find
-from handoff.policies.language.model import FAILED, Input, Output, Speaker
+from handoff.policies.language.local import Local, Waiting
+from handoff.policies.language.model import FAILED, Output
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.policy import Policy, Request
-from handoff.records import Decision
+from handoff.policies.policy import Request
 
 
-class VLLM(Policy):
+class VLLM(Local):
     """A checkpoint under ``vllm.LLM``."""
 
-    blocking: ClassVar[bool] = True
-    exclusive: ClassVar[bool] = True
+    kind = "vllm"
+    guarantee = "each request has its own seed; equal tokens in any batch need float32 (handoff doctor)"
 
     def __init__(self, argument: str, options: ModelOptions) -> None:
-        """Finds the checkpoint and its tokenizer; the engine is started by :meth:`activate`.
-
-        Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used.
-        """
+        """Raises :class:`~handoff.errors.UsageError` for options that cannot be had here."""
         self._version = _version()
-        self.options = options
-        self.temperature = options.temperature
+        taken = {"model", "tokenizer", "trust_remote_code", "revision"} & options.engine.keys()
+        if taken:
+            raise UsageError(f"engine arguments {', '.join(sorted(taken))} are not for you to set")
+        super().__init__(argument, options)
         self.capacity = 4 * options.concurrency
-        self.speaker = Speaker(options)
-        self.checkpoint = find(argument)
-        self.encoder = Encoder(self.checkpoint)
         self.device = _device()
         self._llm: Any = None
         self._asleep = False
-        # As much as the longest prompt and reply that are allowed, unless told otherwise or the model has fewer places.
-        wanted = options.context or options.max_prompt_tokens + options.max_new_tokens
-        self.context = self.checkpoint.context(wanted) or wanted
-        self._arguments = self._engine_arguments()
 
-    def _engine_arguments(self) -> dict[str, Any]:
+    def configure(self) -> None:
+        # As much as the longest prompt and reply that are allowed, unless told otherwise or the model has fewer places.
+        wanted = self.options.context or self.options.max_prompt_tokens + self.options.max_new_tokens
+        self.context = self.checkpoint.context(wanted) or wanted
+        self._arguments = self._engine_arguments(self.context)
+
+    def _engine_arguments(self, context: int) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "dtype": self.options.dtype,
-            "max_model_len": self.context,
+            "max_model_len": context,
             "max_num_seqs": self.options.concurrency,
             "generation_config": "vllm",  # no sampling defaults from the checkpoint
             "seed": 0,
@@ -60,28 +57,17 @@ class VLLM(Policy):
             arguments |= {
                 "enforce_eager": True,
                 "enable_chunked_prefill": False,
-                "max_num_batched_tokens": max(4096, self.context),
+                "max_num_batched_tokens": max(4096, context),
             }
         else:
             arguments["enable_sleep_mode"] = True
-        taken = {"model", "tokenizer", "trust_remote_code", "revision"} & set(self.options.engine)
-        if taken:
-            raise UsageError(f"engine arguments {', '.join(sorted(taken))} are not for you to set")
         return {**arguments, **self.options.engine}
 
-    def describe(self) -> Mapping[str, Any]:
-        place = self.checkpoint.name + (f"@{self.checkpoint.revision}" if self.checkpoint.revision else "")
-        return {
-            "spec": f"vllm:{place}",
-            "kind": "vllm",
-            **self.checkpoint.describe(),
-            "engine": {"name": "vllm", "version": self._version, "device": self.device, **self._arguments},
-            "tokens": "ids",
-            "guarantee": "each request has its own seed; equal tokens in any batch need float32 (handoff doctor)",
-            **self.speaker.describe(),
-        }
+    def engine(self) -> dict[str, Any]:
+        return {"name": "vllm", "version": self._version, "device": self.device, **self._arguments}
 
     def activate(self) -> None:
+        self.open()
         if self._llm is not None:
             if self._asleep:
                 self._llm.wake_up()
@@ -114,33 +100,18 @@ class VLLM(Policy):
                 self._llm.llm_engine.engine_core.shutdown()
         self._llm = None
 
-    def decide(self, requests: Sequence[Request]) -> list[Decision]:
-        self.activate()
-        decisions: list[Decision | None] = [None] * len(requests)
-        waiting: list[tuple[int, Input, int]] = []
-        prompts: list[dict[str, list[int]]] = []
-        for place, request in enumerate(requests):
-            prompt = self.speaker.render(request)
-            ids = self.encoder.ids(prompt)
-            given = Input(prompt, TokenIds.of(ids))
-            room = self.options.room(len(ids), self.context)
-            if room is None:
-                decisions[place] = self.speaker.overflow(request, given)
-            else:
-                waiting.append((place, given, room))
-                prompts.append({"prompt_token_ids": list(ids)})
-        if waiting:
-            parameters = [self._parameters(requests[place], room) for place, _, room in waiting]
-            try:
-                results = self._llm.generate(prompts, parameters, use_tqdm=False)
-            except Exception as error:
-                # Whatever an engine dies of, the decisions are owed and the run can go on.
-                reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-                raise Interrupted(f"the vllm engine of {self.checkpoint.name} failed: {reason}") from error
-            for (place, given, room), result in zip(waiting, results, strict=True):
-                self._check(result.outputs[0].finish_reason)
-                decisions[place] = self.speaker.decide(requests[place], given, _output(result), room)
-        return [decision for decision in decisions if decision is not None]
+    def generate(self, waiting: Sequence[Waiting]) -> list[Output]:
+        prompts = [{"prompt_token_ids": list(one.ids)} for one in waiting]
+        parameters = [self._parameters(one.request, one.room) for one in waiting]
+        try:
+            results = self._llm.generate(prompts, parameters, use_tqdm=False)
+        except Exception as error:
+            # Whatever an engine dies of, the decisions are owed and the run can go on.
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise Interrupted(f"the vllm engine of {self.checkpoint.name} failed: {reason}") from error
+        for result in results:
+            self._check(result.outputs[0].finish_reason)
+        return [_output(result) for result in results]
 
     def _check(self, finish: object) -> None:
         if finish in FAILED:

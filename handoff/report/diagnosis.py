@@ -25,13 +25,13 @@ def show_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     grid.add_column("asked")
     grid.add_column("same as alone", justify="right")
     grid.add_column("result")
-    for comparison in diagnosis.comparisons:
-        result = Text("same", "green") if comparison.passed else Text("DIFFERENT", "bold red")
-        grid.add_row(Text(comparison.name), f"{comparison.equal}/{comparison.total}", result)
+    for agreement in diagnosis.agreements:
+        result = Text("same", "green") if agreement.passed else Text("DIFFERENT", "bold red")
+        grid.add_row(Text(agreement.name), f"{agreement.equal}/{agreement.total}", result)
     console.print(grid)
-    for comparison in diagnosis.comparisons:
-        if comparison.first is not None:
+    for agreement in diagnosis.agreements:
+        if agreement.first is not None:
             console.print(
-                f"{comparison.name}: {comparison.first}", style="red", markup=False, highlight=False, soft_wrap=True
+                f"{agreement.name}: {agreement.first}", style="red", markup=False, highlight=False, soft_wrap=True
             )
     console.print(f"answers' digest: {diagnosis.fingerprint}", markup=False, highlight=False)

@@ -96,7 +96,7 @@ GUESSES = ["--reach", "a=0.5", "--reach", "b=0.6", "--solve", "a=0.5", "--solve"
         (["games", "generate", "-n", "100000000", "--out", "x"], "ask for at most 100,000"),
         (["games", "generate", "--seed", HUGE, "--out", "x"], "ask for at most 9,223,372,036,854,775,807"),
         (["distance", "x", "--limit", "99999999999"], "ask for at most 100"),
-        (["run", "sokoban", "--cross", "random", "--history", "²"], "write a number of turns, or all"),
+        (["run", "sokoban", "--cross", "random", "--history", "²"], "'²' is not a whole number, or all"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
@@ -127,10 +127,10 @@ def test_a_pilot_of_the_tax_is_what_was_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[study]\nslots = 0\n", "study.slots is from 1 to 1000000, not 0"),
-        ("[study]\nbudget = 99999999999999999999\n", "study.budget is from 1 to 1000000"),
-        ("[study]\nseed = -1\n", "study.seed is from 0"),
-        ("[study]\ndepth = 101\n", "study.depth is from 1 to 100"),
+        ("[study]\nslots = 0\n", "study.slots must be at least 1 and at most 1,000,000, not 0"),
+        ("[study]\nbudget = 99999999999999999999\n", "study.budget must be at least 1 and at most 1,000,000"),
+        ("[study]\nseed = -1\n", "study.seed must be at least 0"),
+        ("[study]\ndepth = 101\n", "study.depth must be at least 1 and at most 100"),
     ],
 )
 def test_a_study_file_has_the_ranges_of_the_command_line(text: str, says: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -205,6 +206,10 @@ def test_overflow_and_clamping_follow_the_context(checkpoints: Path) -> None:
             assert decision.generation.tokens == room
 
 
+def introduce(spec: str) -> None:
+    asyncio.run(make(spec, FEW).introduce())
+
+
 def test_what_is_no_checkpoint_is_refused_in_one_sentence(checkpoints: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "pickled").mkdir()
@@ -215,13 +220,13 @@ def test_what_is_no_checkpoint_is_refused_in_one_sentence(checkpoints: Path, tmp
         (tmp_path / "broken" / path.name).write_bytes(path.read_bytes())
     (tmp_path / "broken" / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(DataError, match=r"has no config\.json"):
-        make(f"hf:{tmp_path / 'empty'}", FEW)
+        introduce(f"hf:{tmp_path / 'empty'}")
     with pytest.raises(DataError, match="pickles"):
-        make(f"hf:{tmp_path / 'pickled'}", FEW)
+        introduce(f"hf:{tmp_path / 'pickled'}")
     with pytest.raises(DataError, match="cannot be loaded"):
         make(f"hf:{tmp_path / 'broken'}", FEW).activate()
     with pytest.raises(UsageError, match="no such folder"):
-        make("hf:/no/where/at/all", FEW)
+        introduce("hf:/no/where/at/all")
 
 
 def test_a_changed_weight_changes_the_digest_and_a_moved_folder_does_not(checkpoints: Path, tmp_path: Path) -> None:

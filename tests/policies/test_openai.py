@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -9,8 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from kit.fault_server import FAULTS, Model, answer, serving
 from handoff.canonical import digest
 from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
-from handoff.policies import ModelOptions, Request, Turn
+from handoff.policies import ModelOptions, Policy, Request, Served, Turn
 from handoff.policies.openai import client
 from handoff.policies.openai.client import check_url
 from handoff.policies.specs import make
@@ -226,8 +229,14 @@ TASK = Task("0" * 64, "t", "t", "s")
 RECORD = Record("You see a room.", ("look", "go"), 0.0, False, False)
 
 
+def introduced(spec: str, options: ModelOptions = OPTIONS) -> Policy:
+    policy = make(spec, options)
+    asyncio.run(policy.introduce())
+    return policy
+
+
 def one(server: Model, options: ModelOptions = OPTIONS, seed: int = 5, slot: int = 0) -> Decision:
-    policy = make(f"openai:{server.url}#m", options)
+    policy = introduced(f"openai:{server.url}#m", options)
     server.answered.clear()
     return policy.decide([Request(TASK, seed, RECORD, (Turn("look", RECORD, "look"),), 3, slot=slot)])[0]
 
@@ -287,7 +296,7 @@ def test_a_prompt_of_more_tokens_than_was_guessed_is_an_overflow_and_no_reply_to
     record = Record("看" * 400, ("look",), 0.0, False, False)  # three tokens a character
     request = Request(TASK, 5, record, (), 3)
     with serving() as server:
-        policy = make(f"openai:{server.url}#m", ModelOptions(max_prompt_tokens=1400))
+        policy = introduced(f"openai:{server.url}#m", ModelOptions(max_prompt_tokens=1400))
         server.answered.clear()
         decision = policy.decide([request])[0]
         count = len(fault_server.chat(server.answered[0]["messages"]).encode())
@@ -335,7 +344,7 @@ def test_a_server_that_does_not_constrain_is_found_out() -> None:
 
 def test_episodes_are_spread_over_equal_servers_by_task_and_slot_alone() -> None:
     with serving() as first, serving() as second:
-        policy = make(f"openai:{first.url},{second.url}#m", OPTIONS)
+        policy = introduced(f"openai:{first.url},{second.url}#m")
         spread = []
         for _ in range(2):
             for slot in range(12):
@@ -368,13 +377,108 @@ def test_malformed_servers_are_refused(argument: str, message: str) -> None:
 def test_an_unknown_model_is_refused_with_those_that_there_are() -> None:
     with serving() as server:
         with pytest.raises(UsageError, match="serves no model 'other' \\(it serves: m\\)"):
-            make(f"openai:{server.url}#other", OPTIONS)
-        assert make(f"openai:{server.url}", OPTIONS).describe()["model"] == "m"
+            introduced(f"openai:{server.url}#other")
+        assert introduced(f"openai:{server.url}").describe()["model"] == "m"
 
 
 def test_a_server_that_is_not_there_is_an_interruption() -> None:
     with pytest.raises(Interrupted, match=r"gave no good answer in \d+ tries"):
-        make("openai:http://127.0.0.1:9/v1#m", ModelOptions(patience=0.1))
+        introduced("openai:http://127.0.0.1:9/v1#m", ModelOptions(patience=0.1))
+
+
+def test_a_constructor_asks_nothing_and_an_introduction_asks_once() -> None:
+    with serving() as server:
+        policy = make(f"openai:{server.url}#m", OPTIONS)
+        assert server.posts == 0
+        with pytest.raises(UsageError, match=r"await policy\.introduce\(\)"):
+            policy.describe()
+        asyncio.run(policy.introduce())
+        assert server.posts == 3, "/tokenize twice and a chat"
+        asyncio.run(policy.introduce())
+        assert server.posts == 3
+        assert policy.describe()["spec"] == "openai:#m"
+
+
+def test_a_policy_is_made_introduced_and_asked_inside_a_running_event_loop() -> None:
+    async def notebook(url: str) -> tuple[Decision, Decision]:
+        policy = make(f"openai:{url}#m", OPTIONS)
+        assert isinstance(policy, Served)
+        await policy.introduce()
+        request = Request(TASK, 5, RECORD, (), 3)
+        try:
+            return policy.decide([request])[0], await policy.decide_one(request)
+        finally:
+            await policy.aclose()
+
+    with serving() as server:
+        alone, awaited = asyncio.run(notebook(server.url))
+    assert alone == awaited
+
+
+def test_a_study_is_prepared_and_run_inside_a_running_event_loop(faultless: tuple[str, Path], tmp_path: Path) -> None:
+    async def notebook(url: str) -> None:
+        run(url, tmp_path / "run")
+
+    dialect, folder = faultless
+    with serving(dialect=dialect) as server:
+        asyncio.run(notebook(server.url))
+    assert records(tmp_path / "run") == records(folder)
+
+
+def test_servers_of_one_policy_that_differ_are_refused() -> None:
+    with serving() as first, serving() as second:
+        second.max_model_len = 5
+        with pytest.raises(UsageError, match="must be equal"):
+            introduced(f"openai:{first.url},{second.url}#m")
+
+
+def test_an_answer_that_is_too_long_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST", 1000)
+    with serving() as server:
+        server.reply = lambda prompt, seed: ("x" * 2000, "stop")
+        with pytest.raises(Interrupted, match="more than 1000 bytes"):
+            one(server, ModelOptions(max_prompt_tokens=50_000, patience=0.1))
+
+
+def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/v1/other")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    paths: list[str] = []
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        with pytest.raises(UsageError, match=r"not an OpenAI-compatible server: HTTP 302"):
+            introduced(f"openai:http://127.0.0.1:{server.server_address[1]}/v1#m")
+        server.shutdown()
+    assert paths == ["/v1/models"]
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "proxied"),
+    [
+        ("http://far.example/v1", {"http_proxy": "http://proxy:1"}, True),
+        ("https://far.example/v1", {"http_proxy": "http://proxy:1"}, False),
+        ("http://far.example/v1", {"http_proxy": "http://proxy:1", "no_proxy": "far.example"}, False),
+        ("http://127.0.0.1:8000/v1", {"http_proxy": "http://proxy:1"}, False),
+        ("http://far.example/v1", {}, False),
+    ],
+)
+def test_a_proxy_of_the_environment_is_for_other_machines(
+    url: str, variables: dict[str, str], proxied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        for spelling in (name, name.upper()):
+            monkeypatch.delenv(spelling, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert client.has_proxy(url) == proxied
 
 
 def test_urls_get_their_v1_and_nothing_else() -> None:

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
 from handoff.errors import DataError, UsageError
 from handoff.policies.hf.sampler import RowSampler, gumbel, sample
 from handoff.policies.hf.scoring import STEP, Tree, plain_scores, shape, takes_trees, tree_scores
-from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
-from handoff.policies.language.model import Input, Output, Speaker
+from handoff.policies.language.checkpoints import Checkpoint, Encoder
+from handoff.policies.language.local import Local, Waiting
+from handoff.policies.language.model import Output
 from handoff.policies.language.options import ModelOptions, is_greedy
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.policy import Policy, Request
-from handoff.records import Decision
+from handoff.policies.policy import Request
 
 
 @attrs.define
-class _Row:
+class _Sequence:
     """One request on its way through generation."""
 
     ids: tuple[int, ...]
@@ -37,17 +37,14 @@ class _Row:
     text: str = ""
 
 
-class Transformers(Policy):
+class Transformers(Local):
     """A checkpoint under transformers."""
 
-    blocking: ClassVar[bool] = True
-    exclusive: ClassVar[bool] = True
+    kind = "hf"
+    guarantee = "one generator per row and a constant number of rows: tokens independent of the batch"
 
     def __init__(self, argument: str, options: ModelOptions) -> None:
-        """Finds the checkpoint and its tokenizer; the weights are loaded by :meth:`activate`.
-
-        Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used.
-        """
+        """Raises :class:`~handoff.errors.UsageError` for options that cannot be had here."""
         try:
             import torch
             import transformers
@@ -55,45 +52,35 @@ class Transformers(Policy):
             raise UsageError("hf: policies need torch and transformers: pip install 'checkpoint-handoff[hf]'") from None
         if options.engine:
             raise UsageError("engine arguments are for vllm: policies; hf: takes none")
-        self.options = options
-        self.temperature = options.temperature
-        # Rows share a pass only where they are as long: the more are waiting, the fuller the passes.
+        super().__init__(argument, options)
+        # Only rows of about one length share a pass: the more are waiting, the fuller the passes.
         self.capacity = max(64, 4 * options.rows)
-        self.speaker = Speaker(options)
-        self.checkpoint = find(argument)
-        self.encoder = Encoder(self.checkpoint)
-        config = self.checkpoint.read("config.json")
         self.device = _device(options.device)
-        self.dtype = _dtype(options.dtype, config)
-        self.context = self.checkpoint.context(options.context)
-        self._ends = _ends(self.checkpoint, config, self.encoder)
         self._model: Any = None
         self._takes_trees = False
         self._trees: dict[tuple[str, ...], Tree] = {}
         self._cache_name = "past_key_values"
         self._versions = {"torch": torch.__version__, "transformers": transformers.__version__}
 
-    def describe(self) -> Mapping[str, Any]:
-        place = self.checkpoint.name + (f"@{self.checkpoint.revision}" if self.checkpoint.revision else "")
+    def configure(self) -> None:
+        config = self.checkpoint.read("config.json")
+        self.dtype = _dtype(self.options.dtype, config)
+        self.context = self.checkpoint.context(self.options.context)
+        self._ends = _ends(self.checkpoint, config, self.encoder)
+
+    def engine(self) -> dict[str, Any]:
         return {
-            "spec": f"hf:{place}",
-            "kind": "hf",
-            **self.checkpoint.describe(),
-            "engine": {
-                "name": "transformers",
-                **self._versions,
-                "dtype": self.dtype,
-                "device": _device_name(self.device),
-                "rows": self.options.rows,
-                "attention": "eager",
-                "context": self.context,
-            },
-            "tokens": "ids",
-            "guarantee": "one generator per row and a constant number of rows: tokens independent of the batch",
-            **self.speaker.describe(),
+            "name": "transformers",
+            **self._versions,
+            "dtype": self.dtype,
+            "device": _device_name(self.device),
+            "rows": self.options.rows,
+            "attention": "eager",
+            "context": self.context,
         }
 
     def activate(self) -> None:
+        self.open()
         import torch
         from transformers import AutoModelForCausalLM
         from transformers.utils import logging
@@ -129,40 +116,20 @@ class Transformers(Policy):
     def close(self) -> None:
         self._model = None
 
-    def decide(self, requests: Sequence[Request]) -> list[Decision]:
-        self.activate()
-        decisions: list[Decision | None] = [None] * len(requests)
-        waiting: list[tuple[int, Input, tuple[int, ...], int]] = []
-        for place, request in enumerate(requests):
-            prompt = self.speaker.render(request)
-            ids = self.encoder.ids(prompt)
-            given = Input(prompt, TokenIds.of(ids))
-            room = self.options.room(len(ids), self.context)
-            if room is None:
-                decisions[place] = self.speaker.overflow(request, given)
-            else:
-                waiting.append((place, given, ids, room))
+    def generate(self, waiting: Sequence[Waiting]) -> list[Output]:
         if self.options.constrain:
-            outputs = self.choose([(ids, requests[place]) for place, _, ids, _ in waiting])
-            for (place, given, _, room), output in zip(waiting, outputs, strict=True):
-                decisions[place] = self.speaker.decide(requests[place], given, output, room)
-        else:
-            rows = [
-                _Row(ids, RowSampler(requests[place].seed, self.options, requests[place].temperature), room)
-                for place, _, ids, room in waiting
-            ]
-            for (place, given, _, room), output in zip(waiting, self.generate(rows), strict=True):
-                decisions[place] = self.speaker.decide(requests[place], given, output, room)
-        return [decision for decision in decisions if decision is not None]
-
-    def generate(self, rows: Sequence[_Row]) -> list[Output]:
-        """Generate all ``rows``, ``options.rows`` at a time, those together that are as long."""
+            return self.choose([(one.ids, one.request) for one in waiting])
+        rows = [
+            _Sequence(one.ids, RowSampler(one.request.seed, self.options, one.request.temperature), one.room)
+            for one in waiting
+        ]
+        # Those share a pass that are as long.
         alike = _groups(range(len(rows)), lambda place: _width(rows[place]))
         for batch in _batches(alike, self.options.rows):
             self._generate([rows[place] for place in batch])
         return [Output(row.text, row.finish or "length", row.stop, TokenIds.of(row.generated)) for row in rows]
 
-    def _generate(self, rows: list[_Row]) -> None:
+    def _generate(self, rows: list[_Sequence]) -> None:
         import torch
         from transformers import DynamicCache
 
@@ -199,7 +166,7 @@ class Transformers(Policy):
                 mask = torch.cat([mask, torch.ones((size, 1), dtype=torch.int64, device=mask.device)], dim=1)
                 positions = positions[:, -1:] + 1
 
-    def _append(self, row: _Row, token: int) -> None:
+    def _append(self, row: _Sequence, token: int) -> None:
         row.generated.append(token)
         ended = token in self._ends
         if ended:
@@ -257,7 +224,7 @@ class Transformers(Policy):
         return self._trees[commands]
 
 
-def _width(row: _Row) -> int:
+def _width(row: _Sequence) -> int:
     """The columns of a row's prompt: a multiple of a step, so that many rows have the same."""
     return len(row.ids) + -len(row.ids) % STEP
 

@@ -73,7 +73,7 @@ class Parsed:
 
 
 @attrs.frozen
-class Rule:
+class ActionRule:
     """A format, strict or lenient."""
 
     format: str = "tagged"

@@ -56,6 +56,11 @@ class Checkpoint:
         stated = [self.read("config.json").get("max_position_embeddings"), *limits]
         return min((limit for limit in stated if isinstance(limit, int) and limit > 0), default=None)
 
+    @property
+    def place(self) -> str:
+        """The name with the revision, as a spec's argument."""
+        return f"{self.name}@{self.revision}" if self.revision else self.name
+
     def describe(self) -> dict[str, Any]:
         return {"checkpoint": self.name, "revision": self.revision, "digests": dict(self.digests)}
 

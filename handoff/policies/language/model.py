@@ -9,7 +9,7 @@ import attrs
 from handoff.errors import DataError
 from handoff.policies.language.actions import Reply
 from handoff.policies.language.options import ModelOptions
-from handoff.policies.language.prompts import Prompt
+from handoff.policies.language.prompts import Prompt, Template
 from handoff.policies.language.tokens import TokenIds
 from handoff.policies.policy import Request
 from handoff.records import Decision, Generation
@@ -45,8 +45,14 @@ class Speaker:
 
     def __init__(self, options: ModelOptions) -> None:
         self.options = options
-        self.template = options.make_template()
-        self.rule = options.make_rule()
+        self.rule = options.action_rule()
+        self.template = Template.named(
+            options.template,
+            form=options.prompt_form,
+            history=options.history,
+            system=options.system,
+            format=self.rule.format,
+        )
 
     def render(self, request: Request) -> Prompt:
         return self.template.render(request)

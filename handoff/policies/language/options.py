@@ -1,27 +1,25 @@
-"""What can be set about a language-model policy: sampling, prompt, action rule, engine.
+"""Options of a language-model policy: sampling, prompt, action rule, engine, server.
 
-The defaults are the paper's where it states them: temperature 0.4, top-p 1, 512 new tokens, 4,096 prompt tokens.
+Defaults are the paper's where it states them: temperature 0.4, top-p 1, 512 new tokens, 4,096 prompt tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import attrs
 
 from handoff.errors import UsageError
-from handoff.policies.language.actions import FORMATS, Rule
-from handoff.policies.language.prompts import FORMS
-
-if TYPE_CHECKING:
-    from handoff.policies.language.prompts import Template
-
+from handoff.policies.language.actions import FORMATS, ActionRule
+from handoff.policies.language.prompts import BUILTIN, FORMS
+from handoff.settings import setting
 
 #: The bound below which vLLM, too, takes the likeliest token.
 GREEDY = 1e-5
 
-#: What no number of tokens, requests, seconds or degrees can be meant to exceed.
+#: More tokens than any model has places for.
 MOST = 10_000_000
 
 
@@ -30,95 +28,78 @@ def is_greedy(temperature: float) -> bool:
     return temperature < GREEDY
 
 
-def _at_least(least: float) -> Any:
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: float) -> None:
-        if not least <= value <= MOST:
-            raise UsageError(
-                f"{attribute.name.replace('_', ' ')} must be at least {least:g} and at most {MOST:,}, not {value!r:.30}"
-            )
-
-    return check
-
-
-def _share(instance: Any, attribute: attrs.Attribute[float], value: float) -> None:
-    if not 0 < value <= 1:
+def _above_zero(instance: Any, attribute: attrs.Attribute[float], value: float) -> None:
+    if not value > 0:
         raise UsageError(f"{attribute.name.replace('_', ' ')} must be above 0 and at most 1, not {value!r}")
 
 
-def _one_of(*choices: str) -> Any:
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: str) -> None:
-        if value not in choices:
-            raise UsageError(f"{attribute.name.replace('_', ' ')} is one of {', '.join(choices)}, not {value!r}")
-
-    return check
+_option = partial(setting, group="models")
+_tokens = partial(_option, kind=int, least=1, most=MOST)
+_lanes = partial(_option, kind=int, least=1, most=65_536)
+_seconds = partial(_option, kind=float, most=1_000_000)
 
 
 @attrs.frozen
 class ModelOptions:
-    """Options of one policy.
+    """Options of one policy."""
 
-    Sampling: ``temperature`` (0: the likeliest token), ``top_p``, ``top_k`` (0: all), ``max_new_tokens``,
-    ``max_prompt_tokens`` (a longer prompt is the outcome ``context_overflow``), ``stop`` strings.
-
-    Prompt and action: ``template`` (a built-in name or a file), ``prompt_form``, ``history``, ``system``,
-    ``action_format``, ``strict``; ``constrain`` lets the model choose among the admissible commands only.
-
-    Engine: ``dtype``, ``device``, ``context`` (tokens of prompt and reply together; 0: the model's own), ``rows``
-    (transformers: rows of every batch, the same always, so that no result depends on the batch) and ``engine``
-    (further arguments of the vLLM engine).
-
-    Server: ``concurrency`` (requests at once), ``timeout`` (seconds for one answer), ``patience`` (seconds without any
-    answer after which the server counts as gone) and ``api_key_env`` (the environment variable that holds the key;
-    a key itself is never an option).
-    """
-
-    temperature: float = attrs.field(default=0.4, validator=_at_least(0))
-    top_p: float = attrs.field(default=1.0, validator=_share)
-    top_k: int = attrs.field(default=0, validator=_at_least(0))
-    max_new_tokens: int = attrs.field(default=512, validator=_at_least(1))
-    max_prompt_tokens: int = attrs.field(default=4096, validator=_at_least(1))
-    stop: tuple[str, ...] = ()
-    template: str = "default"
-    prompt_form: str = attrs.field(default="chat", validator=_one_of(*FORMS))
-    history: int | None = 10
-    system: str | None = None
-    action_format: str = attrs.field(default="tagged", validator=_one_of(*FORMATS))
-    strict: bool = False
-    constrain: bool = False
-    dtype: str = attrs.field(default="auto", validator=_one_of("auto", "float32", "bfloat16", "float16"))
-    device: str = "auto"
-    context: int = attrs.field(default=0, validator=_at_least(0))
-    rows: int = attrs.field(default=16, validator=_at_least(1))
-    engine: Mapping[str, Any] = attrs.Factory(dict)
-    concurrency: int = attrs.field(default=64, validator=_at_least(1))
-    timeout: float = attrs.field(default=600.0, validator=_at_least(0.001))
-    patience: float = attrs.field(default=120.0, validator=_at_least(0))
-    api_key_env: str = "OPENAI_API_KEY"
+    temperature: float = _option("Sampling temperature; 0: greedy.", kind=float, default=0.4, least=0, most=1000)
+    top_p: float = _option("Nucleus sampling.", kind=float, default=1.0, least=0, most=1, validator=_above_zero)
+    top_k: int = _option("Sample among this many tokens; 0: all.", kind=int, default=0, least=0, most=MOST)
+    max_new_tokens: int = _tokens("Tokens of a reply.", default=512)
+    max_prompt_tokens: int = _tokens("A longer prompt is a context overflow.", default=4096)
+    stop: tuple[str, ...] = _option("Ends a reply.", kind=str, default=(), repeats=True, metavar="TEXT")
+    template: str = _option(f"Jinja2 file, or {', '.join(BUILTIN)}.", kind=str, default="default", metavar="FILE")
+    prompt_form: str = _option(
+        "Messages for the chat template, or plain text.", kind=str, default="chat", choices=FORMS
+    )
+    #: ``None``: all turns.
+    history: int | None = _option("Turns shown.", kind=int, default=10, least=0, most=999_999_999, word="all")
+    #: ``None``: the template's own; empty: no system prompt.
+    system: str | None = _option(
+        "System prompt in place of the template's own.", kind=str, default=None, metavar="TEXT"
+    )
+    action_format: str = _option("How replies hold an action.", kind=str, default="tagged", choices=FORMATS)
+    strict: bool = _option("Whether text beside the action is an error.", kind=bool, default=False, negative="lenient")
+    constrain: bool = _option(
+        "Let the model choose among the admissible actions only.", kind=bool, default=False, negative="free"
+    )
+    dtype: str = _option(
+        "Type of weights and activations.", kind=str, default="auto", choices=("auto", "float32", "bfloat16", "float16")
+    )
+    device: str = _option(
+        "hf: where the model runs.", kind=str, default="auto", shown="a GPU if there is one", metavar="NAME"
+    )
+    #: 0: as many as the model has places for.
+    context: int = _option(
+        "Tokens of prompt and reply.", kind=int, default=0, least=0, most=MOST, shown="the model's own"
+    )
+    #: Constant, so that no result depends on the batch.
+    rows: int = _lanes("hf: rows of every batch.", default=16)
+    engine: Mapping[str, Any] = _option(
+        "Further arguments of the vLLM engine.", kind=dict, default=attrs.Factory(dict), on_command_line=False
+    )
+    concurrency: int = _lanes("Requests at once, per server.", default=64)
+    timeout: float = _seconds("Seconds for one answer of a server.", default=600.0, least=0.001)
+    patience: float = _seconds("Seconds of a server's silence that end the run.", default=120.0, least=0)
+    #: A key itself is never an option.
+    api_key_env: str = _option(
+        "Environment variable with the API key.", kind=str, default="OPENAI_API_KEY", metavar="NAME"
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.constrain and self.action_format not in ("choice", "tagged"):
             raise UsageError(
-                f"a constrained reply is one admissible command and nothing else, so its action format is choice, "
+                f"a constrained reply is one admissible action and nothing else, so its action format is choice, "
                 f"not {self.action_format}; with --free the model writes what it likes"
             )
 
-    def make_rule(self) -> Rule:
-        return Rule("choice", strict=True) if self.constrain else Rule(self.action_format, self.strict)
-
-    def make_template(self) -> Template:
-        """Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if it cannot be used."""
-        from handoff.policies.language.prompts import Template  # it imports this package
-
-        return Template.named(
-            self.template,
-            form=self.prompt_form,
-            history=self.history,
-            system=self.system,
-            format=self.make_rule().format,
-        )
+    def action_rule(self) -> ActionRule:
+        """The rule from a reply to its action."""
+        return ActionRule("choice", strict=True) if self.constrain else ActionRule(self.action_format, self.strict)
 
     def sampling(self) -> dict[str, Any]:
-        """The part that the sampled tokens depend on."""
+        """The options that the sampled tokens depend on."""
         return {
             "temperature": self.temperature,
             "top_p": self.top_p,

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -34,11 +34,11 @@ from handoff.errors import DataError, UsageError
 from handoff.policies.policy import Request, Turn
 from handoff.records import Record, Task
 
-if TYPE_CHECKING:
-    pass
-
-
+#: The toolkit's own templates.
 BUILTIN = ("default", "turns", "alfworld-compact")
+
+#: Forms of a prompt: messages for a chat template, or plain text.
+FORMS = ("chat", "text")
 
 
 @attrs.frozen
@@ -275,6 +275,3 @@ _SAMPLE = Request(
     history=(Turn("look", _RECORD, "look"),),
     remaining=1,
 )
-
-#: Forms of a prompt: messages for a chat template, or plain text.
-FORMS = ("chat", "text")

@@ -1,9 +1,9 @@
-"""One HTTP server, asked with patience: the same request again after whatever a server may suffer.
+"""One HTTP server, asked with patience: a request that fails is sent again.
 
-A retry repeats the request byte for byte, seed included, so that it cannot shift what is sampled.  Repeated are:
-connections that fail or break, answers that are cut short or are no JSON or lack what was asked for, time-outs, and the
-statuses 408, 409, 425, 429 and 5xx.  Between tries the client waits (twice as long each time, or as Retry-After says).
-A server that has not given one good answer for ``patience`` seconds counts as gone.
+A retry repeats the request byte for byte, seed included, so that it cannot shift what is sampled.  A request is
+repeated after a connection that fails or breaks, an answer that is cut short, is not JSON or lacks what was asked for,
+a time-out, and the statuses 408, 409, 425, 429 and 5xx.  Between tries the client waits (twice as long each time, or as
+Retry-After says).  A server that has not given one good answer for ``patience`` seconds counts as gone.
 """
 
 from __future__ import annotations
@@ -14,26 +14,24 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
-from datetime import datetime, timezone
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from handoff import __version__
 from handoff.errors import Interrupted, UsageError
-from handoff.policies.openai.answers import Answer, parse
-from handoff.policies.openai.wire import Wire, open_wire
+from handoff.policies.openai.answers import Answer, BadAnswer, parse
 
 T = TypeVar("T")
 
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 FIRST_WAIT, LONGEST_WAIT = 0.25, 20.0
-
-
-class BadAnswer(ValueError):
-    """An answer of status 200 that is not one: it lacks what was asked for."""
+#: Bytes that an answer may have.
+MOST = 1 << 28
 
 
 class Refused(Exception):
@@ -57,11 +55,10 @@ class Server:
         self._key_name = api_key_env
         if not (self._key.isascii() and self._key.isprintable()):
             raise UsageError(f"{api_key_env} holds characters that an API key cannot have")
-        self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(concurrency)
+        self._session: aiohttp.ClientSession
+        self._slots: asyncio.Semaphore
         self._last_good = 0.0
-        self.retries = 0
 
     @property
     def root(self) -> str:
@@ -69,7 +66,7 @@ class Server:
         return self.url.removesuffix("/v1")
 
     async def ask(self, url: str, body: bytes | None, read: Callable[[Answer], T]) -> T:
-        """``read`` of the JSON answer to a POST of the JSON ``body`` (GET without one).
+        """``read`` of the JSON answer to a POST of the JSON ``body`` (``None``: a GET).
 
         ``read`` raises :class:`BadAnswer` for an answer to be asked again.  Raises :class:`Refused`,
         :class:`~handoff.errors.UsageError` for a rejected API key and :class:`~handoff.errors.Interrupted` when
@@ -77,18 +74,20 @@ class Server:
         """
         started = time.monotonic()
         attempt = 0
-        async with self._slots_here():
+        self._open()
+        async with self._slots:
             while True:
                 try:
                     answer = read(await self._once(url, body))
-                except (aiohttp.ClientError, asyncio.TimeoutError, OSError, BadAnswer, _Later) as error:
+                except (aiohttp.ClientError, OSError, BadAnswer, _Later) as error:
                     wait = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
                     if isinstance(error, _Later) and error.wait is not None:
                         wait = error.wait
+                    elif isinstance(error, aiohttp.ServerDisconnectedError) and attempt == 0:
+                        wait = 0.0  # a server may close a kept connection that nobody used
                     now = time.monotonic()
                     if self._lost(error, attempt, wait, started, now):
                         raise Interrupted(await self._gone(error, attempt + 1, now - started)) from error
-                    self.retries += 1
                     attempt += 1
                     await asyncio.sleep(wait)
                 else:
@@ -106,49 +105,77 @@ class Server:
         return attempt >= 2 and (silent + wait > self._patience or spent > self._patience * (20 if slow_down else 3))
 
     async def _once(self, url: str, body: bytes | None) -> Answer:
-        reply = await self._open().send(_path(url), body, self._timeout)
-        raw = reply.body
-        if reply.status in RETRIED:
-            wait = _retry_after(reply.headers.get("retry-after"))
-            raise _Later(reply.status, f"HTTP {reply.status}: {self._excerpt(raw)}", wait)
-        if reply.status in (401, 403):
+        status, headers, raw = await self._send(url, body, self._timeout)
+        if status in RETRIED:
+            raise _Later(status, f"HTTP {status}: {self._excerpt(raw)}", _retry_after(headers.get("Retry-After")))
+        if status in (401, 403):
             state = f"the one in {self._key_name} was not accepted" if self._key else f"{self._key_name} is not set"
-            raise UsageError(f"{self.url} wants an API key, and {state} (HTTP {reply.status})")
-        if reply.status != 200:
-            raise Refused(reply.status, f"HTTP {reply.status}: {self._excerpt(raw)}")
+            raise UsageError(f"{self.url} wants an API key, and {state} (HTTP {status})")
+        if status != 200:
+            raise Refused(status, f"HTTP {status}: {self._excerpt(raw)}")
         try:
             return parse(raw)
         except (ValueError, RecursionError):
             raise BadAnswer(f"the answer is not JSON: {self._excerpt(raw)}") from None
 
+    async def _send(self, url: str, body: bytes | None, timeout: float) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of one answer.
+
+        Raises ``aiohttp.ClientError``, ``OSError`` (``TimeoutError`` after ``timeout`` seconds) or :class:`BadAnswer`.
+        """
+        chunks, size = [], 0
+        async with self._session.request(
+            "GET" if body is None else "POST",
+            url,
+            data=body,
+            headers=None if body is None else {"Content-Type": "application/json"},
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=timeout),
+        ) as response:
+            while chunk := await response.content.readany():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MOST:
+                    raise BadAnswer(f"the answer has more than {MOST} bytes")
+            return response.status, response.headers, b"".join(chunks)
+
     async def _gone(self, error: BaseException, tries: int, seconds: float) -> str:
-        what = str(error) or type(error).__name__
-        if isinstance(error, asyncio.TimeoutError):
-            what = f"no answer within {self._timeout:g} s"
-        message = f"model server {self.url} gave no good answer in {tries} tries over {seconds:.0f} s (last: {what})"
-        if isinstance(error, _Later) and not await self._healthy():
+        cause = str(error) or type(error).__name__
+        if isinstance(error, TimeoutError):
+            cause = f"no answer within {self._timeout:g} s"
+        message = f"model server {self.url} gave no good answer in {tries} tries over {seconds:.0f} s (last: {cause})"
+        if isinstance(error, _Later) and not await self._is_healthy():
             message += "; its engine is dead: restart the server"
         return self._redact(message)
 
-    async def _healthy(self) -> bool:
-        """Whether the server says that its engine lives; a server without such a page is given the benefit."""
+    async def _is_healthy(self) -> bool:
+        """Whether the server says that its engine lives; a server without such a page gets the benefit of doubt."""
         try:
-            return (await self._open().send(_path(f"{self.root}/health"), None, 5.0)).status not in RETRIED
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError):
+            status, _, _ = await self._send(f"{self.root}/health", None, 5.0)
+        except (aiohttp.ClientError, OSError, BadAnswer):
             return False
+        return status not in RETRIED
 
-    def _open(self) -> Wire:
+    def _open(self) -> None:
+        """Make what belongs to the running event loop: a session and the slots of requests."""
         loop = asyncio.get_running_loop()
-        if self._wire is None or self._loop is not loop:
-            self._loop = loop
-            self._wire = open_wire(self.url, {"Authorization": f"Bearer {self._key}"} if self._key else {})
-        return self._wire
-
-    def _slots_here(self) -> asyncio.Semaphore:
-        if self._loop is not asyncio.get_running_loop():
-            self._slots = asyncio.Semaphore(self._concurrency)
-            self._open()
-        return self._slots
+        if self._loop is loop:
+            return
+        headers = {
+            "User-Agent": f"handoff/{__version__}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=headers,
+            trust_env=has_proxy(self.url),
+        )
+        self._slots = asyncio.Semaphore(self._concurrency)
+        self._loop = loop
 
     def _excerpt(self, raw: bytes) -> str:
         text = " ".join(raw[:2000].decode("utf-8", "replace").split())
@@ -164,9 +191,10 @@ class Server:
         return text.replace(self._key, "***") if self._key else text
 
     async def close(self) -> None:
-        if self._wire is not None and self._loop is asyncio.get_running_loop():
-            await self._wire.close()
-        self._wire = self._loop = None
+        """Close what belongs to the running event loop.  May be called twice."""
+        if self._loop is asyncio.get_running_loop():
+            await self._session.close()
+        self._loop = None
 
 
 class _Later(Exception):
@@ -177,9 +205,11 @@ class _Later(Exception):
         self.status, self.wait = status, wait
 
 
-@lru_cache
-def _path(url: str) -> str:
-    return urlsplit(url).path
+def has_proxy(url: str) -> bool:
+    """Whether the environment names a proxy for the server; a proxy is for other machines."""
+    parts = urlsplit(url)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    return not local and parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
 
 
 def _retry_after(header: str | None) -> float | None:
@@ -195,8 +225,8 @@ def _retry_after(header: str | None) -> float | None:
     except (TypeError, ValueError):
         return None
     if when.tzinfo is None:
-        when = when.replace(tzinfo=timezone.utc)
-    return max(0.0, (when - datetime.now(timezone.utc)).total_seconds())
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def check_url(url: str) -> str:

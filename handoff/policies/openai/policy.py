@@ -17,14 +17,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handoff import signals
+import attrs
+
 from handoff.errors import EnvironmentFault, UsageError
-from handoff.policies.language.model import FAILED, Input, Output, Speaker
+from handoff.policies.language.model import Input, Output, Speaker
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.openai.answers import Answer
-from handoff.policies.openai.client import BadAnswer, Refused, Server
+from handoff.policies.openai import answers
+from handoff.policies.openai.client import Refused, Server
 from handoff.policies.policy import Request, Served
 from handoff.records import Decision
 from handoff.seeds import derive
@@ -33,15 +34,32 @@ from handoff.seeds import derive
 _AROUND = 100
 
 
+@attrs.frozen
+class _Card:
+    """What a server says of itself and its model."""
+
+    model: str
+    #: vLLM's version; ``None``: another server, which does not tokenize.
+    version: str | None
+    max_model_len: int | None
+    #: A hub name says which weights these are; of a path only the last part is kept.
+    root: str | None
+
+    @property
+    def tokenizes(self) -> bool:
+        return self.version is not None
+
+    def engine(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        name = "vllm" if self.tokenizes else None
+        return {"name": name, "version": self.version, "max_model_len": self.max_model_len, "root": self.root}
+
+
 class OpenAIServer(Served):
     """A policy behind one server or several equal ones."""
 
     def __init__(self, argument: str, options: ModelOptions) -> None:
-        """Asks every server who it is.
-
-        Raises :class:`~handoff.errors.UsageError` for a malformed argument, an unknown model or servers that differ,
-        and :class:`~handoff.errors.Interrupted` if a server cannot be reached.
-        """
+        """Raises :class:`~handoff.errors.UsageError` for a malformed argument."""
         urls, _, model = argument.partition("#")
         names = [url for url in urls.split(",") if url.strip()]
         if not names:
@@ -55,45 +73,54 @@ class OpenAIServer(Served):
         self.servers = [
             Server(name, options.concurrency, options.timeout, options.patience, options.api_key_env) for name in names
         ]
-        found = signals.run(lambda: self._introduce(model.strip()))
-        self.model, self._about = found[0]
-        for server, (name, about) in zip(self.servers[1:], found[1:], strict=True):
-            if (name, about) != found[0]:
-                first = f"{self.servers[0].url} is {self.model} {self._about}"
-                raise UsageError(f"servers of one policy must be equal, but {server.url} is {name} {about} and {first}")
-        self.full = bool(self._about["tokenize"])
-        self.context = self._context()
-        self._density = 1.0  # tokens a character, to be on the safe side
+        self._wanted = model.strip()
+        self._card: _Card | None = None
+        self._density = 1.0  # tokens per character, to be on the safe side
         self._tokenized = 0
 
-    def _context(self) -> int | None:
-        limits = [limit for limit in (self._about["max_model_len"], self.options.context) if limit]
-        return min(limits) if limits else None
+    async def introduce(self) -> None:
+        """Ask every server which model it serves.
 
-    async def _introduce(self, model: str) -> list[tuple[str, dict[str, Any]]]:
-        """What every server says of itself, and whether one request to it can be a decision."""
+        Raises :class:`~handoff.errors.UsageError` for an unknown model or servers that differ, and
+        :class:`~handoff.errors.Interrupted` if a server cannot be reached.
+        """
+        if self._card is not None:
+            return
         try:
-            found = [await _introduce(server, model) for server in self.servers]
-            self._whole = all(
-                [
-                    about["tokenize"] and (self.options.prompt_form == "text" or await _is_whole(server, name))
-                    for server, (name, about) in zip(self.servers, found, strict=True)
-                ]
+            cards = [await _ask_card(server, self._wanted) for server in self.servers]
+            for server, card in zip(self.servers[1:], cards[1:], strict=True):
+                if card != cards[0]:
+                    raise UsageError(
+                        f"servers of one policy must be equal, but {server.url} is {card} "
+                        f"and {self.servers[0].url} is {cards[0]}"
+                    )
+            self._at_once_works = cards[0].tokenizes and (
+                self.options.prompt_form == "text"
+                or all([await _answers_whole(server, cards[0].model) for server in self.servers])
             )
-            return found
         finally:
             await self.aclose()
+        limits = [limit for limit in (cards[0].max_model_len, self.options.context) if limit]
+        self.context = min(limits, default=None)
+        self._card = cards[0]
+
+    @property
+    def card(self) -> _Card:
+        if self._card is None:
+            raise UsageError("a policy behind a server is introduced before it is used: await policy.introduce()")
+        return self._card
 
     def describe(self) -> Mapping[str, Any]:
+        card = self.card
         return {
-            "spec": f"openai:#{self.model}",  # where it is served is no part of what the run is
+            "spec": f"openai:#{card.model}",  # the URL is no part of what the run is
             "kind": "openai",
-            "model": self.model,
-            "engine": {key: value for key, value in self._about.items() if key != "tokenize"},
-            "tokens": "ids" if self.full else "rendered prompt only",
+            "model": card.model,
+            "engine": card.engine(),
+            "tokens": "ids" if card.tokenizes else "rendered prompt only",
             "guarantee": (
                 "each request has its own seed; equal tokens at any concurrency need a float32 server (handoff doctor)"
-                if self.full
+                if card.tokenizes
                 else "each request has its own seed; what the server makes of it is not known"
             ),
             **self.speaker.describe(),
@@ -105,24 +132,24 @@ class OpenAIServer(Served):
             server = self.servers[derive(request.task.id, request.slot, "server") % len(self.servers)]
         prompt = self.speaker.render(request)
         try:
-            if not self.full:
+            if not self.card.tokenizes:
                 return await self._by_text(server, request, prompt)
             decision = await self._at_once(server, request, prompt) if self._suits(prompt) else None
             return decision or await self._by_ids(server, request, prompt)
         except Refused as error:
-            raise UsageError(f"{server.url} refuses a request for model {self.model}: {error}") from error
+            raise UsageError(f"{server.url} refuses a request for model {self.card.model}: {error}") from error
 
     def _suits(self, prompt: Prompt) -> bool:
         """Whether one request will do, as far as one can say before the prompt is tokenized."""
-        if not self._whole:
+        if not self._at_once_works:
             return False
         room = self.options.max_prompt_tokens
         if self.context is not None:
             room = min(room, self.context - self.options.max_new_tokens)
         return prompt.characters * self._density + _AROUND <= room
 
-    def _counted(self, prompt: Prompt, ids: TokenIds) -> None:
-        """Learn how many tokens there are to a character, with a margin."""
+    def _learn_density(self, prompt: Prompt, ids: TokenIds) -> None:
+        """Learn how many tokens a character has, with a margin."""
         density = 1.25 * len(ids) / max(1, prompt.characters)
         self._density = density if self._tokenized == 0 else max(self._density, density)
         self._tokenized += 1
@@ -134,42 +161,42 @@ class OpenAIServer(Served):
         the server gives no token ids here, or has taken the reply apart.
         """
         room = self.options.max_new_tokens
-        body = {"model": self.model, **self._all_sampling(request, room)}
-        found: tuple[TokenIds, Output] | None
+        body = {"model": self.card.model, **self._all_sampling(request, room)}
+        answer: tuple[TokenIds, Output] | None
         try:
             if prompt.form == "chat":
                 body |= {"add_generation_prompt": True, "add_special_tokens": False}
                 data = _with(body, "messages", prompt.chat_json())
-                found = await server.ask(f"{server.url}/chat/completions", data, _chat_of_ids)
+                answer = await server.ask(f"{server.url}/chat/completions", data, answers.chat_with_ids)
             else:
                 data = json.dumps(body | {"prompt": prompt.text, "add_special_tokens": True}).encode()
-                found = await server.ask(f"{server.url}/completions", data, _completion_of_ids)
+                answer = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
         except Refused:
             return None  # too long by the server's own count, or an error that will show again
-        if found is None:
-            self._whole = False
+        if answer is None:
+            self._at_once_works = False
             return None
-        ids, output = found
-        self._counted(prompt, ids)
+        ids, output = answer
+        self._learn_density(prompt, ids)
         if self.options.room(len(ids), self.context) != room:
             return None
         return self.speaker.decide(request, Input(prompt, ids), output, room)
 
     async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
         """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
-        body: dict[str, Any] = {"model": self.model}
+        body: dict[str, Any] = {"model": self.card.model}
         if prompt.form == "chat":
             body |= {"messages": prompt.chat(), "add_generation_prompt": True, "add_special_tokens": False}
         else:
             body |= {"prompt": prompt.text, "add_special_tokens": True}
-        ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), _ids)
-        self._counted(prompt, ids)
+        ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
+        self._learn_density(prompt, ids)
         given = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
         if room is None:
             return self.speaker.overflow(request, given)
-        data = _with({"model": self.model, **self._all_sampling(request, room)}, "prompt", ids.text)
-        sent, output = await server.ask(f"{server.url}/completions", data, _completion_of_ids)
+        data = _with({"model": self.card.model, **self._all_sampling(request, room)}, "prompt", ids.text)
+        sent, output = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
         if sent != ids:
             raise EnvironmentFault(f"{server.url} answered {len(sent)} prompt tokens that are not the {len(ids)} sent")
         return self.speaker.decide(request, given, output, room)
@@ -177,7 +204,7 @@ class OpenAIServer(Served):
     async def _by_text(self, server: Server, request: Request, prompt: Prompt) -> Decision:
         # Servers of several kinds take 32 bits only.
         body = {
-            "model": self.model,
+            "model": self.card.model,
             "max_tokens": self.options.max_new_tokens,
             **self._sampling(request, request.seed & 0x7FFFFFFF),
         }
@@ -185,11 +212,11 @@ class OpenAIServer(Served):
             if prompt.form == "chat":
                 body["messages"] = prompt.chat()
                 data = json.dumps(body).encode()
-                tokens, output = await server.ask(f"{server.url}/chat/completions", data, _chat)
+                tokens, output = await server.ask(f"{server.url}/chat/completions", data, answers.chat)
             else:
                 body["prompt"] = prompt.text
                 data = json.dumps(body).encode()
-                tokens, output = await server.ask(f"{server.url}/completions", data, _completion)
+                tokens, output = await server.ask(f"{server.url}/completions", data, answers.completion)
         except Refused as error:
             if _is_overflow(error):
                 return self.speaker.overflow(request, Input(prompt))
@@ -231,10 +258,10 @@ class OpenAIServer(Served):
             await server.close()
 
 
-async def _introduce(server: Server, model: str) -> tuple[str, dict[str, Any]]:
-    """The model's name and what the server says of it."""
+async def _ask_card(server: Server, model: str) -> _Card:
+    """What the server says of ``model`` ("": of the only one that it serves)."""
     try:
-        cards = await server.ask(f"{server.url}/models", None, _cards)
+        cards = await server.ask(f"{server.url}/models", None, answers.models)
     except Refused as error:
         raise UsageError(f"{server.url} is not an OpenAI-compatible server: {error}") from error
     names = sorted(cards)
@@ -244,27 +271,21 @@ async def _introduce(server: Server, model: str) -> tuple[str, dict[str, Any]]:
         model = names[0]
     if model not in cards:
         raise UsageError(f"{server.url} serves no model {model!r} (it serves: {', '.join(names) or 'none'})")
-    card = cards[model]
-    limit = card.get("max_model_len")
-    root = card.get("root")
-    about: dict[str, Any] = {
-        "name": None,
-        "version": None,
-        "max_model_len": limit if isinstance(limit, int) else None,
-        # A hub name says which weights these are; of a path only the last part is kept.
-        "root": str(root).rstrip("/").rsplit("/", 1)[-1] if root and str(root).startswith(("/", ".")) else root,
-        "tokenize": False,
-    }
+    limit, root = cards[model].get("max_model_len"), cards[model].get("root")
+    if root and str(root).startswith(("/", ".")):
+        root = str(root).rstrip("/").rsplit("/", 1)[-1]
+    version = None
     try:
-        about["version"] = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
-        await server.ask(f"{server.root}/tokenize", json.dumps({"model": model, "prompt": "a"}).encode(), _ids)
-        about |= {"name": "vllm", "tokenize": True}
+        stated = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
+        probe = json.dumps({"model": model, "prompt": "a"}).encode()
+        await server.ask(f"{server.root}/tokenize", probe, answers.tokenized)
+        version = stated
     except (Refused, KeyError, TypeError):
-        about["version"] = None
-    return model, about
+        pass
+    return _Card(model, version, limit if isinstance(limit, int) else None, root)
 
 
-async def _is_whole(server: Server, model: str) -> bool:
+async def _answers_whole(server: Server, model: str) -> bool:
     """Whether the server's chat answers hold the whole reply as the model wrote it, and the ids that ``/tokenize``
     gives.
 
@@ -275,113 +296,17 @@ async def _is_whole(server: Server, model: str) -> bool:
     probe = {**body, "max_tokens": 1, "temperature": 0.0, "seed": 0, "return_token_ids": True}
     try:
         alone = json.dumps({**body, "add_special_tokens": False}).encode()
-        expected = await server.ask(f"{server.root}/tokenize", alone, _ids)
-        asked = json.dumps({**probe, "include_reasoning": False}).encode()
-        found = await server.ask(f"{server.url}/chat/completions", asked, _chat_of_ids)
+        expected = await server.ask(f"{server.root}/tokenize", alone, answers.tokenized)
+        data = json.dumps({**probe, "include_reasoning": False}).encode()
+        reply = await server.ask(f"{server.url}/chat/completions", data, answers.chat_with_ids)
     except Refused:
         return False
-    return found is not None and found[0] == expected
+    return reply is not None and reply[0] == expected
 
 
 def _with(body: Mapping[str, Any], key: str, value: bytes) -> bytes:
     """JSON of ``body`` with one more entry, whose ``value`` is JSON already."""
     return b'%s, "%s": %s}' % (json.dumps(body).encode()[:-1], key.encode(), value)
-
-
-def _cards(answer: Answer) -> dict[str, Any]:
-    try:
-        return {str(card["id"]): card for card in answer.form["data"]}
-    except (KeyError, TypeError) as error:
-        raise BadAnswer(f"no list of models: {error}") from None
-
-
-def _ids(answer: Answer) -> TokenIds:
-    tokens = answer.token_ids("tokens", answer.form)
-    if tokens is None:
-        raise BadAnswer("no token ids in the answer")
-    return tokens
-
-
-def _choice(answer: Answer) -> dict[str, Any]:
-    form = answer.form
-    choices = form.get("choices") if isinstance(form, dict) else None
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        raise BadAnswer("the answer has no choice")
-    if choices[0].get("finish_reason") in FAILED:
-        raise BadAnswer(f"generation did not end (finish reason {choices[0].get('finish_reason')!r})")
-    return choices[0]
-
-
-def _stop(choice: Mapping[str, Any]) -> str | None:
-    stop = choice.get("stop_reason")
-    return stop if isinstance(stop, str) else None
-
-
-def _completion_of_ids(answer: Answer) -> tuple[TokenIds, Output]:
-    choice = _choice(answer)
-    sent, ids = answer.token_ids("prompt_token_ids", choice), answer.token_ids("token_ids", choice)
-    if sent is None or ids is None:
-        raise BadAnswer("the answer has no token ids")
-    return sent, Output(choice.get("text") or "", str(choice["finish_reason"]), _stop(choice), ids)
-
-
-def _chat_of_ids(answer: Answer) -> tuple[TokenIds, Output] | None:
-    """``None`` if the answer lacks token ids, or the reply was taken apart."""
-    choice = _choice(answer)
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise BadAnswer("the answer has no message")
-    sent, ids = answer.token_ids("prompt_token_ids", answer.form), answer.token_ids("token_ids", choice)
-    apart = any(message.get(part) not in (None, []) for part in ("reasoning", "reasoning_content", "tool_calls"))
-    if sent is None or ids is None or apart:
-        return None
-    text = message.get("content")
-    return sent, Output(text if isinstance(text, str) else "", str(choice["finish_reason"]), _stop(choice), ids)
-
-
-def _usage(answer: Answer) -> tuple[int | None, int | None]:
-    usage = answer.form.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    prompt, reply = (count if type(count) is int else None for count in counts)
-    return prompt, reply
-
-
-def _completion(answer: Answer) -> tuple[int | None, Output]:
-    choice = _choice(answer)
-    prompt, reply = _usage(answer)
-    return prompt, Output(choice.get("text") or "", str(choice["finish_reason"]), _stop(choice), tokens=reply)
-
-
-def _chat(answer: Answer) -> tuple[int | None, Output]:
-    choice = _choice(answer)
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise BadAnswer("the answer has no message")
-    prompt, reply = _usage(answer)
-    text = message.get("content")
-    text = text if isinstance(text, str) else ""
-    flags: tuple[str, ...] = ()
-    calls = message.get("tool_calls")
-    if not text.strip() and isinstance(calls, list) and calls:
-        text, flags = "\n".join(_call_text(call) for call in calls), ("tool_call",)
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    return prompt, Output(
-        text,
-        str(choice["finish_reason"]),
-        _stop(choice),
-        tokens=reply,
-        reasoning=reasoning if isinstance(reasoning, str) else None,
-        flags=flags,
-    )
-
-
-def _call_text(call: Any) -> str:
-    """A tool call as the text that a model without a tool parser would have written."""
-    function = call.get("function") if isinstance(call, dict) else None
-    function = function if isinstance(function, dict) else {}
-    form = {"name": function.get("name"), "arguments": function.get("arguments")}
-    return f"<tool_call>{json.dumps(form)}</tool_call>"
 
 
 _OVERFLOW: Sequence[str] = ("context_length_exceeded", "maximum context length", "context length", "too many tokens")

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handoff.errors import UsageError
-from handoff.policies.language.actions import FLAGS, FORMATS, Parsed, Reply, Rule
+from handoff.policies.language.actions import FLAGS, FORMATS, ActionRule, Parsed, Reply
 from handoff.records import STATUSES
 
 COMMANDS = ("go to desk 1", "go to desk 10", "look")
 
 
 def parse(text: str, format: str = "tagged", strict: bool = False, **reply: str) -> Parsed:
-    return Rule(format, strict).parse(Reply(text, **reply), COMMANDS)
+    return ActionRule(format, strict).parse(Reply(text, **reply), COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_choice_replies(text: str, strict: bool, expected: Parsed) -> None:
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="known: tagged, last_line, json, choice"):
-        Rule("xml")
+        ActionRule("xml")
 
 
 PIECES = st.sampled_from(
@@ -187,7 +187,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)
 def test_every_text_has_one_status_and_what_the_status_says_is_so(
     text: str, format: str, strict: bool, finish: str, stop: str | None
 ) -> None:
-    parsed = Rule(format, strict).parse(Reply(text, finish, stop), COMMANDS)
+    parsed = ActionRule(format, strict).parse(Reply(text, finish, stop), COMMANDS)
     assert parsed.status in STATUSES
     assert set(parsed.flags) <= set(FLAGS)
     assert parsed.flags == tuple(sorted(parsed.flags))
@@ -199,6 +199,6 @@ def test_every_text_has_one_status_and_what_the_status_says_is_so(
         assert parsed.action.strip() == parsed.action
         assert parsed.action not in COMMANDS
     if strict and parsed.status == "parsed":
-        lenient = Rule(format, False).parse(Reply(text, finish, stop), COMMANDS)
+        lenient = ActionRule(format, False).parse(Reply(text, finish, stop), COMMANDS)
         assert lenient.action == parsed.action, "lenient takes whatever strict takes"
     json.dumps([parsed.action, parsed.flags])

@@ -367,7 +367,7 @@ def test_each_tampering_of_the_files_fails_the_audit_and_is_named(finished: Path
         (["run", "sokobam", "--cross", "random"], "did you mean 'sokoban'"),
         (["run", "sokoban", "--reacher", "rl", "--solver", "random"], "policy 'rl' is not bound"),
         (["run", "sokoban", "--reacher", "random"], "name at least one solver"),
-        (["run", "sokoban", "--cross", "random,random"], "named twice"),
+        (["run", "sokoban", "--cross", "random,random"], "occurs twice"),
         (["run", "sokoban", "-p", "rl", "--cross", "rl"], "-p NAME=SPEC"),
         (["run", "sokoban", "-p", "rl=expert", "-p", "rl=random", "--cross", "rl"], "bound twice"),
         (["run", "sokoban", "--cross", "noisy:2"], "probability between 0 and 1"),

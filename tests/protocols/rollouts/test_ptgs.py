@@ -135,7 +135,7 @@ def test_only_scored_rollouts_are_counted_and_pilots_are_told_apart(finished: Pa
         for task, s, p in zip(scored.tasks, scored.c_T, pilots.c_T, strict=True):
             won = [loaded.rollouts[task, policy, index].won for index in range(N)]
             assert (p, s) == (sum(won[:PILOTS]), sum(won[PILOTS:]))
-    assert read_counts(f"{finished}#post").remark == "4 scored rollouts a task after 4 pilots"
+    assert read_counts(f"{finished}#post").remark == "4 scored rollouts per task after 4 pilots"
     shown = CliRunner().invoke(group, ["report", str(finished)])
     assert "the first 4 are pilots and not scored" in " ".join(shown.stdout.split())
 
@@ -277,7 +277,7 @@ def test_a_manifest_with_broken_settings_is_refused_in_one_sentence(finished: Pa
     manifest["identity"]["protocol"]["ptgs"] = ptgs
     manifest["digest"] = digest(manifest["identity"])
     (tmp_path / "manifest.json").write_bytes(canonical(manifest))
-    with pytest.raises(DataError, match="the manifest's PTGS is not a valid EstimateThenSample"):
+    with pytest.raises(DataError, match="the manifest's protocol is not a valid RolloutsConfig"):
         rollouts_study.load(tmp_path)
 
 
