@@ -165,8 +165,12 @@ def test_a_file_that_is_no_run_folder_is_named_with_what_to_do(
     rollouts = tmp_path / "rollouts"
     words = ["rollout", "sokoban", "-p", "x=random", "--tasks", "3", "-n", "2", "--budget", "2", "--workers", "0"]
     assert CliRunner().invoke(group, [*words, "--out", str(rollouts)]).exit_code == 0
-    assert "is not a handoff run; of rollouts, `handoff tax`" in refusal(capsys, "estimate", str(rollouts))
-    assert "does not hold rollouts; of a handoff run, `handoff report`" in refusal(capsys, "tax", str(run), str(run))
+    assert "holds a run of the protocol 'rollouts', not 'frontier'; `handoff report" in refusal(
+        capsys, "estimate", str(rollouts)
+    )
+    assert "holds a run of the protocol 'frontier', not 'rollouts'; `handoff report" in refusal(
+        capsys, "tax", str(run), str(run)
+    )
 
 
 def test_a_plan_without_the_server_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from handoff.cli.numbers import Real, Whole
 from handoff.errors import DataError, UsageError
 from handoff.policies import ModelOptions
 from handoff.protocols import study_file
+from handoff.protocols.frontier import FRONTIER
 
 HUGE = "9" * 5000  # more digits than Python reads
 
@@ -136,7 +137,7 @@ def test_a_pilot_of_the_tax_is_what_was_asked_for(tmp_path: Path) -> None:
 def test_a_study_file_has_the_ranges_of_the_command_line(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(text)
     with pytest.raises(DataError, match=says):
-        study_file.load(tmp_path / "study.toml")
+        study_file.load(tmp_path / "study.toml", FRONTIER)
 
 
 @pytest.mark.parametrize("name", ["temperature", "timeout", "patience", "top_p"])

@@ -87,7 +87,7 @@ def forged(
         ({"key": []}, "of no known kind"),
         ({"key": ["rollout"]}, "holds the record of"),
         ({"policies": ["[/]", "b"]}, "names other policies"),
-        ({"policies": ["a", "a"]}, "names other policies"),
+        ({"policies": ["a", "a"]}, "a name occurs twice among the policies"),
         ({"task": "0" * 64}, "no task, policy or rollout"),
         ({"policy": "c"}, "no task, policy or rollout"),
         ({"index": 2}, "no task, policy or rollout"),

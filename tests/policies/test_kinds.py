@@ -15,13 +15,13 @@ import pytest
 from kit.fault_server import serving
 
 from handoff.auditing.checks import Check
+from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.policies import ModelOptions, Policy, Spec, introduce, is_spec, kinds, make, make_policies, own_options
 from handoff.policies.specs import relative_to, resolve
-from handoff.progress import Silent
 from handoff.protocols import audit, study_file
-from handoff.protocols.rollouts import config as rollouts_config
-from handoff.protocols.rollouts import play as rollouts_play
+from handoff.protocols.rollouts import ROLLOUTS
+from handoff.protocols.rollouts.config import RolloutsConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = '''
@@ -225,8 +225,8 @@ def test_a_run_with_a_plug_in_passes_its_audit_wherever_it_is_installed(package:
 def test_a_description_is_held_against_the_policy_that_its_spec_makes(
     package: Path, tmp_path: Path, facts: dict[str, Any], failures: str, notes: str
 ) -> None:
-    config = rollouts_config.Config(split="test", policies=("x",), rollouts=1, tasks=3, budget=2)
-    rollouts_play.prepare("sokoban", {}, config, {"x": "nth:2"}).run(tmp_path / "run", 0, Silent())
+    config = RolloutsConfig(split="test", policies=("x",), rollouts=1, tasks=3, budget=2)
+    ROLLOUTS.prepare("sokoban", {}, config, {"x": "nth:2"}).run(tmp_path / "run", Where(0))
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_bytes())
     assert manifest["identity"]["policies"]["x"] == {"spec": "nth:2", "kind": "nth", "place": 2}
     check = policies_check(tmp_path / "run", lambda described: described.update(x=facts))

@@ -95,7 +95,7 @@ def test_the_defaults_are_the_papers() -> None:
         ("[policies.a]\ntemperature = 1", "policies.a needs a spec"),
         ("[policies.a]\nspec = 'random'\ntemprature = 1", "policies.a.temprature is not known"),
         ("[models]\napi_key = 'sk-123'", "models.api_key is not known"),
-        ("[models]\nhistory = 'some'", 'models.history must be a number or "all"'),
+        ("[models]\nhistory = 'some'", 'models.history must be a whole number or "all"'),
         ("[models]\nstrict = 1", "models.strict must be true or false, not 1"),
         ("[environment_options]\ntrust_games = true", "trust_games is for the command line"),
         ("a" * 10 + "=" + "[" * 100_000, "not valid TOML"),
