@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from handoff.protocols.frontier import study
 from handoff.records import Step, to_json
+from handoff.report.study import REPORT
 from handoff.report.study import document as numbers
-from handoff.report.study import page
 
 WORDS = 300
 
@@ -68,7 +68,7 @@ def measure(loaded: study.Study, folder: Path) -> tuple[float, float, float]:
     begin = time.perf_counter()
     document = numbers.document(loaded)
     between = time.perf_counter()
-    written, _ = page.write(loaded, document, folder / "page.html")
+    written, _ = REPORT.write(loaded, document, folder / "page.html")
     end = time.perf_counter()
     return between - begin, end - between, written.stat().st_size / 1e6
 

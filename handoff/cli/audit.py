@@ -50,7 +50,7 @@ def audit(
     from handoff import progress
     from handoff.cli.output import console
     from handoff.protocols.audit import audit_run
-    from handoff.report import terminal
+    from handoff.report.checks import show_audit
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
     shown = progress.for_console(console(stderr=True), quiet)
@@ -58,5 +58,5 @@ def audit(
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:
-        terminal.show_audit(console(), result)
+        show_audit(console(), result)
     sys.exit(0 if result.passed else 1)

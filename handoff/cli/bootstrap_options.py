@@ -32,11 +32,11 @@ order = click.option(
 
 def of_a_report(function: F) -> F:
     """Adds ``--budgets``, ``--order`` and the options of the bootstrap; the command gets them as one
-    :class:`handoff.report.study.document.Options` ``chosen``."""
+    :class:`handoff.report.report.Options` ``chosen``."""
 
     @functools.wraps(function)
     def wrapped(*arguments: Any, **values: Any) -> Any:
-        from handoff.report.study.document import Options
+        from handoff.report.report import Options
 
         given = {name: values.pop(name) for name in ("interval", "draws", "seed", "level")}
         chosen = Options(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import click
 
@@ -39,33 +38,15 @@ def check(
     as_json: bool,
 ) -> None:
     """Check that ENVIRONMENT keeps the adapter contract: what passes, what fails, and what to do about it."""
+    from handoff.cli.output import console
     from handoff.conformance.subject import Settings
     from handoff.conformance.suite import check_environment
+    from handoff.report.checks import show_conformance
 
     settings = Settings(split=split, tasks=tasks, steps=steps, depth=depth, seed=seed)
     report = check_environment(environment, options.env_options(pairs), settings)
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:
-        _print(report)
+        show_conformance(console(), report)
     sys.exit(0 if report.conforms else 1)
-
-
-def _print(report: Any) -> None:
-    from rich.markup import escape
-
-    from handoff.cli.output import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    abilities = ", ".join(report.abilities) or "none"
-    console.print(f"{escape(report.environment)} ({escape(report.implementation)}); optional abilities: {abilities}\n")
-    width = max(len(result.check) for result in report.results)
-    colours = {"passed": "green", "failed": "red", "skipped": "yellow"}
-    for result in report.results:
-        status = f"[{colours[result.status]}]{result.status:<7}[/]"
-        console.print(f"{status}  {result.check:<{width}}  {escape(result.title)}")
-        console.print(f"{'':{9 + width}}  {escape(result.detail)}", style="dim" if result.status == "passed" else None)
-        if result.advice:
-            console.print(f"{'':{9 + width}}  what to do: {escape(result.advice)}")
-    counts = ", ".join(f"{report.count(status)} {status}" for status in colours)
-    console.print(f"\n{counts}: the adapter {'conforms' if report.conforms else 'does not conform'}")

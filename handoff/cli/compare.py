@@ -11,7 +11,7 @@ import click
 from handoff.cli import bootstrap_options, options
 
 if TYPE_CHECKING:
-    from handoff.report.study.document import Options
+    from handoff.report.report import Options
 
 
 @click.command(
@@ -39,11 +39,10 @@ def compare(
     with intervals and the difference."""
     from handoff.cli.output import console
     from handoff.protocols.frontier import study
-    from handoff.report import terminal
     from handoff.report.study import comparison
 
     compared = comparison.compare(study.load(first), study.load(second), chosen, anyway)
     if as_json:
-        click.echo(json.dumps(compared, indent=2, allow_nan=False))
+        click.echo(json.dumps(compared.to_json(), indent=2, allow_nan=False))
     else:
-        terminal.show_comparison(console(), compared)
+        comparison.show(console(), compared)

@@ -68,7 +68,7 @@ def doctor(
     from handoff.policies import Served, Spec, bind, kinds, make
     from handoff.policies.doctor import examine
     from handoff.protocols import study_file
-    from handoff.report.diagnosis import show_diagnosis
+    from handoff.report.checks import show_diagnosis
 
     stated = study_file.EMPTY if file is None else study_file.load(file)
     bound = {**({} if bindings and file is not None else stated.bindings), **bind(bindings)}

@@ -11,7 +11,7 @@ import click
 from handoff.cli import bootstrap_options, options
 
 if TYPE_CHECKING:
-    from handoff.report.study.document import Options
+    from handoff.report.report import Options
 
 
 @click.command(
@@ -42,8 +42,9 @@ def report(
     as_json: bool,
     chosen: Options,
 ) -> None:
-    """Print the tables of RUN with intervals: endpoints and the interaction, Reach and Solve, bridge and finish, rates
-    by task type, arrival by budget.  While records are owed: the counts so far."""
+    """Print the tables of RUN.  Of a handoff study: endpoints and the interaction, Reach and Solve, bridge and finish,
+    rates by task type, arrival by budget, all with intervals; of rollouts: successes, pass@k and pass^k.  While records
+    are owed: the counts so far."""
     from handoff.cli.output import console
     from handoff.protocols.registry import protocol_of_run
 
@@ -56,6 +57,6 @@ def report(
         if not as_json:
             return
     if as_json:
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
+        click.echo(json.dumps(document.to_json(), indent=2, allow_nan=False))
     else:
         shown.show(console(), document)

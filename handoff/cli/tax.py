@@ -77,8 +77,9 @@ def tax(
     from handoff.passk.counts_file import read_counts
     from handoff.passk.routing import route
     from handoff.passk.tax import compare, early_estimate
+    from handoff.report import terminal
     from handoff.report.tax import document as tax_numbers
-    from handoff.report.tax import terminal as shown
+    from handoff.report.tax import page
 
     counts = read_counts(base), read_counts(post)
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
@@ -88,18 +89,16 @@ def tax(
     early = early_estimate([counts, *more]) if more else None
     document = tax_numbers.document(*counts, compared, routed, early, more)
     if html is not None:
-        from handoff.report.tax import page
-
         for path in page.write(document, page_path(html, base, post), [base, post, *sum(pairs, ())]):
             click.echo(f"wrote {path}", err=as_json)
         if not as_json:
             return
     if as_json:
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
+        click.echo(json.dumps(document.to_json(), indent=2, allow_nan=False))
         return
     from handoff.cli.output import console
 
-    shown.show(console(), compared, routed, early)
+    terminal.show(console(), page.content(document))
 
 
 def page_path(given: str, base: Path, post: Path) -> Path:

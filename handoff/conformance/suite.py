@@ -51,7 +51,7 @@ class Result:
 
 
 @attrs.frozen
-class Report:
+class ConformanceReport:
     """All results for one adapter, in the order of the suite."""
 
     environment: str
@@ -121,7 +121,7 @@ def check_class(
     options: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
     name: str | None = None,
-) -> Report:
+) -> ConformanceReport:
     """Run the whole suite on an adapter class.
 
     ``name`` is the name that its entry point gives it (default: the class's own).  Raises
@@ -141,12 +141,12 @@ def check_class(
     finally:
         subject.close()
     results[_HOST[0]] = _host(before, _Host.now(), printed.getvalue(), output_kept)
-    return Report(
+    return ConformanceReport(
         subject.name, f"{cls.__module__}:{cls.__qualname__}", abilities(cls), settings, tuple(results.values())
     )
 
 
-def check_environment(name: str, options: Mapping[str, Any] | None = None, settings: Settings | None = None) -> Report:
+def check_environment(name: str, options: Mapping[str, Any] | None = None, settings: Settings | None = None) -> ConformanceReport:
     """Run the whole suite on the installed adapter ``name``.
 
     An adapter that is installed and cannot be loaded gets a report with that one failure.  Raises
@@ -162,7 +162,7 @@ def check_environment(name: str, options: Mapping[str, Any] | None = None, setti
         if name not in points:
             raise
         failed = Result("load", "The plug-in can be loaded", FAILED, str(error), "mend the package, then check again")
-        return Report(name, points[name].value, (), settings, (failed,))
+        return ConformanceReport(name, points[name].value, (), settings, (failed,))
     if options:
         with contextlib.redirect_stdout(sys.stderr):
             adapters.create(name, options).close()  # an option that it does not take is the caller's mistake

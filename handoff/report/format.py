@@ -3,74 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
+
+import attr
+import attrs
 
 Json = dict[str, Any]
+
+#: Metadata of a field that JSON leaves out where it has no value.
+OPTIONAL = {"optional": True}
 
 NONE = "–"
 MINUS = "−"
 
 
-def _tenths(number: float) -> str:
-    text = f"{number:.1f}"
-    return text.removeprefix("-") if float(text) == 0 else text  # no "-0.0"
+@attrs.frozen
+class Number:
+    """One estimate in short.  Rates and differences are fractions here and percentages in print."""
+
+    #: Estimand, under which the document's ``estimates`` have it in full.
+    key: str | None
+    #: ``None`` where it is undefined.
+    point: float | None
+    #: Ends of the interval; ``None`` where there is none.
+    low: float | None = None
+    high: float | None = None
+    #: Counts, where the estimand is one ratio.
+    numerator: int | None = None
+    denominator: int | None = None
+    #: Why the point or the interval is missing.
+    note: str | None = None
+
+
+def plain(value: Any) -> Json:
+    """A value class as JSON: each field a key, tuples as lists."""
+    return attr.asdict(
+        value,
+        filter=lambda field, entry: entry is not None or not field.metadata.get("optional"),
+        retain_collection_types=False,
+    )
+
+
+class Ends(Protocol):
+    """A value with an interval."""
+
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+class Estimated(Ends, Protocol):
+    """A value with a point and an interval."""
+
+    @property
+    def point(self) -> float | None: ...
+
+
+def decimal(number: float | None, digits: int = 1) -> str:
+    """A number with fixed digits and a typographic minus; a dash where it is undefined."""
+    if number is None:
+        return NONE
+    text = f"{number:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", MINUS)  # no "-0.0"
 
 
 def percent(rate: float | None) -> str:
-    """A rate as a percentage; a dash where it is undefined."""
-    return NONE if rate is None else f"{_tenths(100 * rate)}%"
+    """A rate as a percentage."""
+    return NONE if rate is None else f"{decimal(100 * rate)}%"
 
 
 def points(difference: float | None) -> str:
     """A difference of rates in signed percentage points."""
     if difference is None:
         return NONE
-    text = _tenths(100 * difference)
-    if text.startswith("-"):
-        return MINUS + text[1:]
-    return text if float(text) == 0 else f"+{text}"
+    text = decimal(100 * difference)
+    return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
 
 
-def amount(mean: float | None) -> str:
-    """A mean of counts."""
-    return NONE if mean is None else _tenths(mean)
-
-
-def interval(value: Json, scale: float = 100.0) -> str:
+def interval(value: Ends, scale: float = 100.0, digits: int = 1) -> str:
     """``[low, high]``; empty where there is none."""
-    if value["low"] is None or value["high"] is None:
+    if value.low is None or value.high is None:
         return ""
-    low, high = (_tenths(scale * value[end]).replace("-", MINUS) for end in ("low", "high"))
-    return f"[{low}, {high}]"
+    return f"[{decimal(scale * value.low, digits)}, {decimal(scale * value.high, digits)}]"
 
 
-def counted(value: Json) -> str:
+def counted(value: Number) -> str:
     """``numerator/denominator`` of a rate."""
-    return "" if value["denominator"] is None else f"{value['numerator']}/{value['denominator']}"
+    return "" if value.denominator is None else f"{value.numerator}/{value.denominator}"
 
 
-def rate_with_interval(value: Json) -> str:
-    return f"{percent(value['point'])} {interval(value)}".strip()
+def rate_with_interval(value: Estimated) -> str:
+    """``13.3% [4.2, 26.0]``."""
+    return f"{percent(value.point)} {interval(value)}".strip()
 
 
-def gap_with_interval(value: Json) -> str:
+def points_with_interval(value: Estimated) -> str:
+    """``+24.2 [13.3, 35.0]``."""
+    return f"{points(value.point)} {interval(value)}".strip()
+
+
+def gap_with_interval(value: Estimated) -> str:
     """``+24.2 points [13.3, 35.0]``."""
-    unit = "" if value["point"] is None else " points"
-    return f"{points(value['point'])}{unit} {interval(value)}".strip()
+    unit = "" if value.point is None else " points"
+    return f"{points(value.point)}{unit} {interval(value)}".strip()
+
+
+def decimal_with_interval(value: Estimated, digits: int = 3) -> str:
+    """``0.123 [0.045, 0.201]``."""
+    return f"{decimal(value.point, digits)} {interval(value, 1.0, digits)}".strip()
 
 
 def arrow(pair: Sequence[str]) -> str:
     return f"{pair[0]} → {pair[1]}"
 
 
-def sign(value: Json) -> int:
+def sign(value: Ends) -> int:
     """1 if the whole interval is above zero, -1 if it is below, else 0 (also without an interval)."""
-    if value["low"] is None or value["high"] is None:
+    if value.low is None or value.high is None:
         return 0
-    return int(value["low"] > 0) - int(value["high"] < 0)
+    return int(value.low > 0) - int(value.high < 0)
 
 
-def plural(count: int, one: str) -> str:
-    return (
-        f"{count:,} {one}" if count == 1 else f"{count:,} {one.removesuffix('y')}{'ies' if one.endswith('y') else 's'}"
-    )
+def plural(count: int, noun: str) -> str:
+    """``1 task``, ``2 tasks``, ``3 trajectories``."""
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun.removesuffix('y')}{'ies' if noun.endswith('y') else 's'}"

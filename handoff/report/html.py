@@ -1,8 +1,8 @@
-"""What every page is made with: one self-contained HTML file, with a twin in JSON of every number beside it.
+"""The page: one self-contained HTML file, with a twin in JSON of every number beside it.
 
 A page opens from disk and asks for nothing: style, script, figures and data are in it, and its content security policy
-lets nothing else in (the style sheet and the script are named by their digests).  Whatever comes from data is escaped
-by the templates, or is data that the script shows as text.
+lets nothing else in (the style sheet and the script are named by their digests).  The templates escape all data, or the
+script shows data as text.
 """
 
 from __future__ import annotations
@@ -16,22 +16,26 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jinja2
+import markupsafe
+
 from handoff import files
 from handoff.errors import StoreError, UsageError
-from handoff.report import sheet
 from handoff.report.format import Json
+from handoff.report.sheet import Content, Sheet
 from handoff.runs.folder import JOURNAL, MANIFEST, RECORDS, SEAL, TIMINGS
 
 #: What the templates put at the head of every page.
 GENERATOR = b'<meta name="generator" content="handoff">'
+#: Files of a run folder.
 OWN = frozenset({MANIFEST, SEAL, TIMINGS, RECORDS, JOURNAL})
 
 
 def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Path] = ()) -> tuple[Path, Path]:
     """Write ``page`` to ``path`` (to ``name`` in it, if it is a folder) and ``numbers`` beside it.
 
-    Returns both paths.  Raises :class:`~handoff.errors.UsageError` if anything but an earlier page and its twin stands
-    where the two would, and :class:`~handoff.errors.StoreError` if the files cannot be written.
+    Returns both paths.  Raises :class:`~handoff.errors.UsageError` if the two would replace anything but an earlier
+    page and its twin, and :class:`~handoff.errors.StoreError` if the files cannot be written.
     """
     try:
         path = path / name if path.is_dir() else path
@@ -42,10 +46,10 @@ def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Pa
         if not _is_page(path):
             for there in (path, twin):
                 if os.path.lexists(there):
-                    raise UsageError(f"{there} exists and is not of a page that handoff wrote; choose another --html")
-        # The page first: cut short between the two, the same command finds a page of its own and goes on.
+                    raise UsageError(f"{there} exists, and handoff did not write it; choose another --html")
+        # The page first: after an interruption between the two, the same command replaces its own page.
         files.write_atomically(path, page.encode("utf-8", "replace"))  # "replace": lone surrogates have no UTF-8 form
-        files.write_atomically(twin, as_json(numbers, indent=1) + b"\n")
+        files.write_atomically(twin, json.dumps(numbers, indent=1, allow_nan=False).encode() + b"\n")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path, twin
@@ -58,15 +62,18 @@ def _is_page(path: Path) -> bool:
         return GENERATOR in file.read(1000)
 
 
-def render(name: str, **values: Any) -> str:
-    """The template ``name`` with ``values``.  Raises :class:`~handoff.errors.UsageError` if jinja2 is missing."""
-    try:
-        import jinja2
-        import markupsafe
-    except ImportError:
-        raise UsageError("the page needs jinja2: pip install 'checkpoint-handoff[report]'") from None
+def render(
+    content: Content,
+    numbers: Json,
+    *,
+    template: str = "page.html.j2",
+    script: str = "save.js",
+    name: str,
+    **values: Any,
+) -> str:
+    """The page as text; ``name`` is the file name under which the reader saves ``numbers``."""
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(template),
+        loader=jinja2.FunctionLoader(read),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -75,33 +82,38 @@ def render(name: str, **values: Any) -> str:
     markup = markupsafe.Markup
     environment.filters["svg"] = lambda figure: markup(figure.svg)
     environment.filters["breakable"] = lambda words: markup("_<wbr>").join(words.split("_"))
-    environment.filters["data"] = lambda form: markup(inert(as_json(form).decode()))
-    environment.filters["own"] = markup  # style and script of ours, never what comes from data
+    environment.filters["data"] = lambda form: markup(inert(json.dumps(form, allow_nan=False)))
+    environment.filters["own"] = markup  # style and script of ours, never data
     environment.globals["notes"] = _notes
-    page: str = environment.get_template(name).render(**values)
+    style, code = read("page.css"), read(script)
+    page: str = environment.get_template(template).render(
+        content=content,
+        numbers=numbers,
+        twin=Path(name).with_suffix(".json").name,
+        style=style,
+        script=code,
+        style_digest=digest(style),
+        script_digest=digest(code),
+        **values,
+    )
     return page
 
 
 def inert(form: str) -> str:
-    """JSON that cannot end the script element that it stands in, nor start a comment there."""
+    """JSON that can neither end the script element around it nor start a comment there."""
     return form.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def template(name: str) -> str:
+def read(name: str) -> str:
     """The text of a file among the templates."""
     return (resources.files("handoff.report") / "templates" / name).read_text("utf-8")
 
 
 def digest(text: str) -> str:
-    """What a content security policy names an inline style sheet or script by."""
+    """The name of an inline style sheet or script in a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def as_json(numbers: Json, indent: int | None = None) -> bytes:
-    """JSON without NaN."""
-    return json.dumps(numbers, indent=indent, allow_nan=False).encode()
-
-
-def _notes(sheet: sheet.Sheet) -> list[str]:
+def _notes(sheet: Sheet) -> list[str]:
     """Why numbers or intervals are missing from a table, each reason once."""
     return list(dict.fromkeys(cell.note for row in sheet.rows for cell in row.cells if cell.note))

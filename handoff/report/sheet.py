@@ -1,68 +1,162 @@
-"""A sheet is one table: the terminal and the page both show it."""
+"""What a report consists of: sheets, sections of sheets, sentences and figures, and cards with the main numbers.
+
+A sheet is one table.  The terminal and the page show the same sheets.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
+from handoff.estimation.bootstrap import Estimate
 from handoff.estimation.estimands import RATES
-from handoff.report.format import MINUS, Json, amount, counted, interval, percent, points
+from handoff.report.format import Number, counted, decimal, interval, percent, points
+from handoff.report.plots import Figure
 
 
 @attrs.frozen
-class Cell:
-    """``text``, the counts that it is made of, its interval, and why a number or an interval is missing."""
+class SheetCell:
+    """One cell of a sheet."""
 
     text: str
+    #: Counts that the text is made of.
     counts: str = ""
     interval: str = ""
+    #: Why a number or an interval is missing, or a remark on it.
     note: str | None = None
+    #: ``good`` or ``bad``, where the terminal shows a colour.
+    tone: str = ""
+
+
+EMPTY = SheetCell("")
 
 
 @attrs.frozen
-class Row:
-    """``divided``: the rows above are of another kind, so a line is drawn between."""
+class SheetRow:
+    """One row of a sheet."""
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[SheetCell, ...]
+    #: The rows above are of another kind: a line is drawn between.
     divided: bool = False
 
 
 @attrs.frozen
 class Sheet:
-    """A table.  ``columns`` has one entry more than the rows have cells: the first is of their names."""
+    """One table."""
 
     title: str
+    #: One entry more than the rows have cells: the first is the heading of their names.
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
+    #: The cells are words, not numbers.
+    wordy: bool = False
+    #: The most rows that the terminal shows; the page shows all.
+    most: int | None = None
 
 
-EMPTY = Cell("")
+@attrs.frozen
+class Section:
+    """One part of a report."""
+
+    #: Also the element's id on the page.
+    name: str
+    heading: str
+    #: Short heading for the page's navigation.
+    short: str
+    sentences: Sequence[str] = ()
+    sheets: Sequence[Sheet] = ()
+    figures: Sequence[Figure] = ()
+
+    @property
+    def shown(self) -> bool:
+        """There is anything to show."""
+        return bool(self.sentences or self.sheets or self.figures)
 
 
-def rate(value: Json) -> Cell:
-    return Cell(percent(value["point"]), counted(value), interval(value), value["note"])
+@attrs.frozen
+class Card:
+    """A main number at the top of the page."""
+
+    name: str
+    figure: str
+    unit: str = ""
+    interval: str = ""
+    #: Why there is no interval.
+    note: str | None = None
+    #: One line below the number.
+    about: str = ""
 
 
-def mean(value: Json) -> Cell:
-    return Cell(amount(value["point"]), "", interval(value, 1.0), value["note"])
+@attrs.frozen
+class Fact:
+    """A line of the page's last section, with the marker of ``style``, if any."""
+
+    name: str
+    text: str
+    style: int | None = None
 
 
-def gap(value: Json) -> Cell:
+@attrs.frozen
+class Content:
+    """A whole report, for the terminal and the page."""
+
+    #: The question that the report answers.
+    heading: str
+    #: Data that it is about, such as environment and split.
+    title: str
+    kicker: str
+    #: The answer, first.
+    verdict: str
+    #: The run is not complete.
+    warn: bool = False
+    cards: Sequence[Card] = ()
+    #: Sentences that the terminal shows below the verdict, in the place of the cards.
+    lead: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    facts: Sequence[Fact] = ()
+    #: How the numbers were computed.
+    notes: Sequence[str] = ()
+
+
+def number(estimate: Estimate) -> Number:
+    """An estimate in short."""
+    only = estimate.ratios[0] if len(estimate.ratios) == 1 else None
+    return Number(
+        str(estimate.estimand),
+        estimate.point,
+        estimate.low,
+        estimate.high,
+        only.numerator if only else None,
+        only.denominator if only else None,
+        estimate.reason or estimate.interval_reason,
+    )
+
+
+def rate(value: Number) -> SheetCell:
+    return SheetCell(percent(value.point), counted(value), interval(value), value.note)
+
+
+def mean(value: Number) -> SheetCell:
+    return SheetCell(decimal(value.point), "", interval(value, 1.0), value.note)
+
+
+def gap(value: Number) -> SheetCell:
     """A difference in points."""
-    return Cell(points(value["point"]), "", interval(value), value["note"])
+    return SheetCell(points(value.point), "", interval(value), value.note)
 
 
-def of_estimand(name: str, found: Json) -> Cell:
-    """A cell in the estimand's own unit, without its counts."""
-    shown = mean(found) if name == "mean_actions" else rate(found) if name in RATES else gap(found)
-    return attrs.evolve(shown, counts="")
+def quantity(value: Number, digits: int = 3) -> SheetCell:
+    """A number without a unit."""
+    return SheetCell(decimal(value.point, digits), "", interval(value, 1.0, digits), value.note)
 
 
-def of_difference(name: str, found: Json | None) -> Cell:
+def of_estimand(name: str, value: Number) -> SheetCell:
+    """A cell in the estimand's unit."""
+    return (mean if name == "mean_actions" else rate if name in RATES else gap)(value)
+
+
+def of_difference(name: str, value: Number | None) -> SheetCell:
     """A difference of two values of an estimand."""
-    if found is None:
-        return EMPTY
-    if name != "mean_actions":
-        return gap(found)
-    text = amount(found["point"]).replace("-", MINUS)
-    return Cell(text, "", interval(found, 1.0), found["note"])
+    return EMPTY if value is None else (mean if name == "mean_actions" else gap)(value)

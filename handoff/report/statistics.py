@@ -1,43 +1,29 @@
-"""Terminal tables of estimates, of a transport prediction and of a planning curve."""
+"""The sheets of estimates, of a prediction and of a planning curve, for any table of endpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
+import attrs
 from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
 
 from handoff.estimation.bootstrap import Estimate, Estimates
 from handoff.estimation.differences import SideBySide
-from handoff.estimation.estimands import RATES
+from handoff.estimation.estimands import Estimand
 from handoff.estimation.table import Table
-from handoff.estimation.transport import Transport
+from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
-from handoff.report import format
+from handoff.report import sheet
+from handoff.report.format import MINUS, NONE, percent, points
+from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, number
+from handoff.report.terminal import line, show_sheet
 
 
-def _show(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    grid = Grid(header_style="")
-    for index, column in enumerate(columns):
-        grid.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))  # Text: names are data, never markup
-    console.print(title, style="bold", markup=False, highlight=False)
-    console.print(grid)
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def name_of(found: Estimate) -> str:
-    """The estimand in short: ``reach rl``, ``solve sft -> rl`` (reacher, then solver), ``interaction sft -> rl``."""
-    given = dict(found.estimand.arguments)
-    name = found.estimand.name.replace("_", " ")
-    match found.estimand.name:
+def label(estimand: Estimand) -> str:
+    """An estimand in words: ``reach rl``, ``interaction sft → rl``."""
+    given, name = dict(estimand.arguments), estimand.name.replace("_", " ")
+    match estimand.name:
         case "solve" | "endpoint":
             return f"{name}: {given['reacher']} reaches, {given['solver']} solves"
         case "reach_within":
@@ -48,8 +34,6 @@ def name_of(found: Estimate) -> str:
             return f"{name} {given['solver']}"
         case "won_only":
             return f"won by {given['winner']}, not {given['loser']}"
-        case "difference":
-            return str(given["of"])
     parts = [str(given[key]) for key in ("reacher", "solver") if key in given]
     if "a" in given:
         parts.append(f"{given['a']} → {given['b']}")
@@ -58,137 +42,92 @@ def name_of(found: Estimate) -> str:
     return f"{name} {', '.join(parts)}"
 
 
-def _value(found: Estimate) -> str:
-    if found.estimand.name == "mean_actions":
-        return format.amount(found.point)
-    return (format.percent if found.estimand.name in RATES else format.points)(found.point)
+def cell(estimate: Estimate) -> SheetCell:
+    """An estimate with its counts, interval and all remarks."""
+    remarks = dict.fromkeys(filter(None, (estimate.reason, estimate.interval_reason, *estimate.notes)))
+    shown = sheet.of_estimand(estimate.estimand.name, number(estimate))
+    return attrs.evolve(shown, note="; ".join(remarks) or None)
 
 
-def _ends(found: Estimate) -> str:
-    return format.interval({"low": found.low, "high": found.high}, 1 if found.estimand.name == "mean_actions" else 100)
+def method(estimates: Estimates) -> str:
+    name = "the paper's" if estimates.method == "paper" else estimates.method
+    return f"{estimates.level:.0%} intervals: {name} bootstrap, {estimates.draws:,} draws, seed {estimates.seed}"
 
 
-def _counts(found: Estimate) -> str:
-    return f"{found.ratios[0].numerator}/{found.ratios[0].denominator}" if len(found.ratios) == 1 else ""
-
-
-def _remarks(console: Console, made: Iterable[Estimate]) -> None:
-    """Every reason and note once, with what it is about."""
-    about: dict[str, list[str]] = {}
-    for found in made:
-        where = f" [{found.estimand.type}]" if found.estimand.type is not None else ""
-        for text in dict.fromkeys((*filter(None, (found.reason, found.interval_reason)), *found.notes)):
-            about.setdefault(text, []).append(name_of(found) + where)
-    for text, names in about.items():
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        _say(console, f"{', '.join(names[:3])}{more}: {text}")
-
-
-def _method(made: Estimates) -> str:
-    how = "the paper's" if made.method == "paper" else made.method
-    return f"{made.level:.0%} intervals: {how} bootstrap, {made.draws:,} draws, seed {made.seed}"
-
-
-def show_estimates(console: Console, table: Table, made: Estimates) -> None:
+def show_estimates(console: Console, table: Table, estimates: Estimates) -> None:
     """All estimates with counts; the per-type ones type by type."""
-    _say(
+    line(
         console,
         f"{table.rows} endpoint rows: {len(table.tasks)} tasks of {len(table.types)} types, {len(table.slots)} seeds, "
         f"reachers {', '.join(table.reachers)}, solvers {', '.join(table.solvers)}",
     )
-    for type, group in groupby(made.estimates, key=lambda found: found.estimand.type):
-        rows = [(name_of(found), _value(found), _ends(found), _counts(found)) for found in group]
-        _show(
-            console, "All tasks" if type is None else f"Type {type}", ("estimand", "value", "interval", "counts"), rows
-        )
-    _say(console, _method(made))
-    _remarks(console, made.estimates)
+    for type, group in groupby(estimates.estimates, key=lambda one: one.estimand.type):
+        rows = tuple(SheetRow(label(one.estimand), (cell(one),)) for one in group)
+        show_sheet(console, Sheet("All tasks" if type is None else f"Type {type}", ("estimand", "estimate"), rows))
+    line(console, method(estimates))
 
 
-def show_side_by_side(console: Console, found: SideBySide) -> None:
+def show_side_by_side(console: Console, several: SideBySide) -> None:
     """Every estimate by table, with the paired differences from the first table."""
-    labels = list(found.estimates)
-    by = {label: {str(one.estimand): one for one in made.estimates} for label, made in found.estimates.items()}
-    gaps = {
-        label: {str(dict(one.estimand.arguments)["of"]): one for one in made.estimates}
-        for label, made in found.differences.items()
-    }
-    keys = dict.fromkeys(key for made in by.values() for key in made)
+    labels = list(several.estimates)
+    by_table = [{one.estimand: one for one in estimates.estimates} for estimates in several.estimates.values()]
+    differences = [
+        {dict(one.estimand.arguments)["of"]: number(one) for one in estimates.estimates}
+        for estimates in several.differences.values()
+    ]
     rows = []
-    for key in keys:
-        first = next(made[key] for made in by.values() if key in made)
-        row = [name_of(first)]
-        for label in labels:
-            one = by[label].get(key)
-            row.append(f"{_value(one)} {_ends(one)}".strip() if one is not None else format.NONE)
-        for made in gaps.values():
-            gap = made.get(key)
-            scale = 1.0 if first.estimand.name == "mean_actions" else 100.0
-            shown = format.NONE
-            if gap is not None and gap.point is not None:
-                shown = f"{format.points(gap.point * scale / 100)} {format.interval(vars_of(gap), scale)}".strip()
-            row.append(shown)
-        rows.append(row)
-    _show(console, "Side by side", ("estimand", *labels, *(f"{label} − {labels[0]}" for label in gaps)), rows)
-    _say(console, _method(found.estimates[labels[0]]))
-    for label, reason in found.unpaired.items():
-        _say(console, f"{label} is not compared with {labels[0]}: {reason}")
+    for estimand in dict.fromkeys(estimand for table in by_table for estimand in table):
+        cells = [cell(table[estimand]) if estimand in table else SheetCell(NONE) for table in by_table]
+        gaps = [sheet.of_difference(estimand.name, gap.get(str(estimand))) for gap in differences]
+        rows.append(SheetRow(label(estimand), (*cells, *gaps)))
+    columns = ("estimand", *labels, *(f"{name} {MINUS} {labels[0]}" for name in several.differences))
+    show_sheet(console, Sheet("Side by side", columns, tuple(rows)))
+    line(console, method(several.estimates[labels[0]]))
+    for name, reason in several.unpaired.items():
+        line(console, f"{name} is not compared with {labels[0]}: {reason}")
 
 
-def vars_of(found: Estimate) -> dict[str, Any]:
-    return {"low": found.low, "high": found.high}
-
-
-def show_transport(console: Console, found: Transport) -> None:
+def show_transport(console: Console, transported: Transport) -> None:
     """Per-type prediction against observation, then the whole with the residual (Eq. 10)."""
     rows = []
-    for type in (*found.types, None):
-        cells = {
-            one.estimand.name.removeprefix("transport_"): one
-            for one in found.estimates.estimates
+    for type in (*transported.types, None):
+        by_name = {
+            one.estimand.name.removeprefix("transport_"): sheet.gap(number(one))
+            for one in transported.estimates.estimates
             if one.estimand.type == type
         }
-        row = ["all" if type is None else type]
-        for name in ("reach_gap", "external_gap", "predicted", "observed", "residual"):
-            one = cells.get(name)
-            row.append("" if one is None else f"{format.points(one.point)} {_ends(one)}".strip())
-        rows.append(row)
-    a, b, c, d = found.pair
+        cells = tuple(by_name.get(name, EMPTY) for name in QUANTITIES)
+        rows.append(SheetRow("all" if type is None else type, cells, divided=type is None))
+    a, b, c, d = transported.pair
     title = (
         f"Interaction of reachers {a} → {b} and solvers {c} → {d}, predicted from the external split (Eq. 10), points"
     )
-    _show(console, title, ("type", "Reach gap here", "Solve gap there", "predicted", "observed", "residual"), rows)
-    _say(console, _method(found.estimates))
-    for type in found.without_states:
-        _say(console, f"type {type}: the external split reached no state of it, so it has no prediction")
-    _remarks(console, [one for one in found.estimates.estimates if one.estimand.type is None and one.point is not None])
+    columns = ("type", "Reach gap here", "Solve gap there", "predicted", "observed", "residual")
+    show_sheet(console, Sheet(title, columns, tuple(rows)))
+    line(console, method(transported.estimates))
 
 
-def show_curve(console: Console, found: Curve) -> None:
-    """The planning curve, and the smallest study that reaches the goal."""
-    rows = [
-        (
-            str(point.tasks),
-            str(point.total_tasks),
-            str(point.slots),
-            f"{point.trajectories:,}",
-            format.NONE if point.half_width is None else f"±{100 * point.half_width:.1f}",
-            f"{point.power:.0%}",
-            format.NONE if point.coverage is None else f"{point.coverage:.0%}",
-            f"{point.refused:.0%}",
-        )
-        for point in found.points
-    ]
+def show_curve(console: Console, curve: Curve) -> None:
+    """A planning curve, and the smallest study that reaches the goal."""
+    rows = tuple(SheetRow(str(texts[0]), tuple(map(SheetCell, texts[1:]))) for texts in _sizes(curve))
     columns = ("tasks a type", "tasks", "seeds", "trajectories", "half-width", "power", "coverage", "refused")
-    title = f"{found.question.name} (true value {format.points(found.truth)} points), {found.repeats} studies a size"
-    _show(console, title, columns, rows)
-    if found.needed is None:
-        last = found.points[-1].tasks
-        _say(console, f"{found.goal}: not reached with {last} tasks a type and {found.points[-1].slots} seeds")
-    else:
-        best = found.needed
-        _say(
-            console,
-            f"{found.goal}: {best.tasks} tasks of each type ({best.total_tasks} in all) with {best.slots} seeds, "
-            f"{best.trajectories:,} trajectories",
-        )
+    title = f"{curve.question.name} (true value {points(curve.truth)} points), {curve.repeats} studies a size"
+    show_sheet(console, Sheet(title, columns, rows))
+    if curve.needed is None:
+        last = curve.points[-1]
+        line(console, f"{curve.goal}: not reached with {last.tasks} tasks a type and {last.slots} seeds")
+        return
+    best = curve.needed
+    line(
+        console,
+        f"{curve.goal}: {best.tasks} tasks of each type ({best.total_tasks} in all) with {best.slots} seeds, "
+        f"{best.trajectories:,} trajectories",
+    )
+
+
+def _sizes(curve: Curve) -> Iterator[tuple[str, ...]]:
+    for size in curve.points:
+        width = NONE if size.half_width is None else f"±{percent(size.half_width).removesuffix('%')}"
+        coverage = NONE if size.coverage is None else f"{size.coverage:.0%}"
+        rates = (f"{size.power:.0%}", coverage, f"{size.refused:.0%}")
+        yield str(size.tasks), str(size.total_tasks), str(size.slots), f"{size.trajectories:,}", width, *rates

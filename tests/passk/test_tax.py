@@ -420,13 +420,13 @@ def test_the_command_prints_every_part(files):
     result = CliRunner().invoke(tax, [*files, "--draws", "50"], env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     for text in (
-        "base -> post: 200 tasks",
+        "base → post · 200 tasks, K = 128 rollouts",
         "pass@k base",
         "Tax_S",
-        "lost: solved by the base only",
-        "base overtakes at k",
-        "highest part of Tax_S",
-        "Routing, pilot of 32",
+        "lost: base only",
+        "base's pass@k is first the greater one at k = ",
+        "highest parts of Tax_S",
+        "pilots of 32",
         "oracle",
     ):
         assert text in result.output

@@ -10,8 +10,9 @@ import pytest
 from kit import chromium, paper_tables, report_runs
 
 from handoff.protocols.frontier import study
+from handoff.report.report import Options
+from handoff.report.study import REPORT
 from handoff.report.study import document as numbers
-from handoff.report.study import page
 
 READY = "document.documentElement?.dataset.ready === 'yes'"
 FIGURES = {
@@ -31,8 +32,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     here = study.load(report_runs.write(folder / "run", paper_tables.unseen(), said="<think>look</think><b>look</b>"))
     there = report_runs.write(folder / "external", paper_tables.seen(), prefix="seen ", split="seen")
-    document = numbers.document(here, numbers.Options(draws=2000), study.load(there))
-    return page.write(here, document, folder / "page.html")[0]
+    document = numbers.document(here, Options(draws=2000), study.load(there))
+    return REPORT.write(here, document, folder / "page.html")[0]
 
 
 @pytest.fixture
@@ -226,7 +227,7 @@ def test_the_page_of_an_unfinished_run_has_counts_and_episodes(browser: chromium
     loaded = study.load(report_runs.write(tmp_path / "run", part, done=31))  # the last trajectory has one endpoint yet
     browser.problems.clear()
     browser.view(400)
-    browser.open(page.write(loaded, numbers.document(loaded), tmp_path / "page.html")[0], READY)
+    browser.open(REPORT.write(loaded, numbers.document(loaded), tmp_path / "page.html")[0], READY)
     assert browser.problems == []
     assert "are owed" in browser.run("document.querySelector('.verdict').innerText")
     assert count(browser) == "11 of 11 trajectories"
@@ -243,8 +244,8 @@ def test_hostile_text_runs_nothing(browser: chromium.Page, tmp_path: Path) -> No
     browser.problems.clear()
     browser.requests.clear()
     browser.view(400)
-    document = numbers.document(loaded, numbers.Options(draws=500))
-    browser.open(page.write(loaded, document, tmp_path / "page.html")[0], READY)
+    document = numbers.document(loaded, Options(draws=500))
+    browser.open(REPORT.write(loaded, document, tmp_path / "page.html")[0], READY)
     browser.run("document.querySelector('#list .ep').click()")
     assert browser.problems == []
     assert "owned" not in browser.run("document.title")[:40]

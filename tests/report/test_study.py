@@ -20,20 +20,22 @@ from rich.console import Console
 from handoff.cli.compare import compare
 from handoff.errors import DataError, StoreError, UsageError
 from handoff.protocols.frontier import study
-from handoff.report import terminal
-from handoff.report.study import comparison, episodes, figures, page
+from handoff.report.format import Number
+from handoff.report.report import Options
+from handoff.report.study import REPORT, comparison, episodes, figures, sentences
 from handoff.report.study import document as numbers
+from handoff.report.study.values import ReacherGap, SolverGap, StudyDocument
 
-FAST = numbers.Options(draws=2000)
+FAST = Options(draws=2000)
 
 
 def handoff(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, timeout=120)
 
 
-def printed(document: dict[str, Any]) -> str:
+def printed(document: StudyDocument) -> str:
     console = Console(width=1000, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    terminal.show_report(console, document)
+    REPORT.show(console, document)
     return console.export_text()
 
 
@@ -60,12 +62,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def document(unseen: Path, seen: Path) -> dict[str, Any]:
+def typed(unseen: Path, seen: Path) -> StudyDocument:
     return numbers.document(study.load(unseen), FAST, study.load(seen))
 
 
-def rows(document: dict[str, Any], *path: str) -> list[dict[str, Any]]:
-    found: Any = document["tables"]
+@pytest.fixture(scope="module")
+def document(typed: StudyDocument) -> dict[str, Any]:
+    return typed.to_json()
+
+
+def rows(document: StudyDocument, *path: str) -> list[dict[str, Any]]:
+    found: Any = document.to_json()["tables"]
     for part in path:
         found = found[part]
     assert isinstance(found, list)
@@ -132,12 +139,9 @@ def test_the_first_sentences_say_where_the_gain_comes_from(document: dict[str, A
     ],
 )
 def test_the_verdict_goes_by_the_intervals(reach: Any, solve: Any, start: str) -> None:
-    from handoff.report.study import sentences
-
-    def row(role: str, ends: Any) -> dict[str, Any]:
-        return {role: ["sft", "rl"], "value": {"low": ends[0], "high": ends[1]}}
-
-    assert sentences.verdict(row("reachers", reach), row("solvers", solve), 0.95).startswith(start)
+    gaps = [Number(None, None, *ends) for ends in (reach, solve)]
+    pair = ("sft", "rl")
+    assert sentences.verdict(ReacherGap(pair, gaps[0]), SolverGap(pair, gaps[1]), 0.95).startswith(start)
 
 
 def test_the_prediction_is_the_mean_over_types_of_gap_times_gap(
@@ -174,7 +178,7 @@ def test_one_reacher_and_one_solver_print_what_they_can_and_name_what_they_lack(
     assert "25.0% (2/8)" in text  # endpoint
     assert "50.0% (2/4)" in text  # Solve
     assert "interaction I" not in text
-    assert "needs a second reacher" in page.render(loaded, document)
+    assert "needs a second reacher" in REPORT.page(loaded, document)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def test_a_crossing_without_a_second_in_one_role_says_so(
     loaded = study.load(report_runs.write(tmp_path / "run", half))
     document = numbers.document(loaded, FAST)
     assert needs in printed(document)
-    assert needs in page.render(loaded, document)
+    assert needs in REPORT.page(loaded, document)
 
 
 def test_three_checkpoints_have_every_contrast_and_the_widest_leads(tmp_path: Path) -> None:
@@ -204,12 +208,13 @@ def test_three_checkpoints_have_every_contrast_and_the_widest_leads(tmp_path: Pa
     pairs = [row["reachers"] for row in rows(document, "endpoints", "interactions")]
     assert pairs == [["base", "rl"], ["base", "sft"], ["sft", "rl"]]
     assert rows(document, "reach", "gaps")[0]["reachers"] == ["base", "rl"]
-    turned = numbers.document(loaded, numbers.Options(draws=2000, order=("rl", "sft", "base")))
+    turned = numbers.document(loaded, Options(draws=2000, order=("rl", "sft", "base")))
     assert rows(turned, "reach", "gaps")[0]["reachers"] == ["rl", "base"]
-    figures_of = figures.figures(document)
+    assert document.results is not None
+    figures_of = figures.figures(document.run, document.results)
     assert figures_of["interaction"][0].svg.count("<title>reacher ") == 9
     assert "base → rl" in printed(document)
-    page.render(loaded, document)
+    REPORT.page(loaded, document)
 
 
 @pytest.mark.parametrize("arrives", [False, True])
@@ -226,8 +231,8 @@ def test_a_run_in_which_nobody_or_everybody_arrives_has_a_report(tmp_path: Path,
         assert solve["point"] is None
         assert "denominator" in solve["note"]
     assert "Not resolved" in printed(document)
-    assert "NaN" not in json.dumps(document)
-    assert 'id="fig-arrival"' in page.render(loaded, document)
+    assert "NaN" not in json.dumps(document.to_json())
+    assert 'id="fig-arrival"' in REPORT.page(loaded, document)
 
 
 def test_an_incomplete_run_shows_counts_and_what_is_owed_and_no_interval(tmp_path: Path) -> None:
@@ -240,9 +245,9 @@ def test_an_incomplete_run_shows_counts_and_what_is_owed_and_no_interval(tmp_pat
     assert "[" not in told.replace("[/", "")
     loaded = study.load(folder)
     document = numbers.document(loaded)
-    assert document["intervals"] is None
-    assert document["estimates"] == []
-    shown = page.render(loaded, document)
+    assert document.to_json()["intervals"] is None
+    assert document.to_json()["estimates"] == []
+    shown = REPORT.page(loaded, document)
     assert "6 and 12 are owed" in shown
     assert "<figure>" not in shown
 
@@ -265,7 +270,9 @@ def visible(text: str) -> str:
     return html.unescape(re.sub(r"<[^>]*>", " ", text))
 
 
-def test_every_number_with_a_decimal_on_the_page_is_in_its_twin(unseen: Path, document: dict[str, Any]) -> None:
+def test_every_number_with_a_decimal_on_the_page_is_in_its_twin(
+    unseen: Path, typed: StudyDocument, document: dict[str, Any]
+) -> None:
     known: set[str] = set()
 
     def walk(form: Any) -> None:
@@ -284,15 +291,15 @@ def test_every_number_with_a_decimal_on_the_page_is_in_its_twin(unseen: Path, do
     states = document["tables"]["stages"]["states"]
     for gap in document["tables"]["stages"]["gaps"]:
         known |= {f"{100 * gap[key] / states:.1f}" for key in ("won_by_both", "won_by_neither")}
-    text = visible(page.render(study.load(unseen), document))
+    text = visible(REPORT.page(study.load(unseen), typed))
     text = text.replace("toolkit 0.1.0", "")
     found = set(re.findall(r"(?<![\d.])\d+\.\d(?!\d)", text))
     assert len(found) > 80
     assert found <= known, found - known
 
 
-def test_the_page_asks_for_nothing_and_lets_nothing_in(unseen: Path, document: dict[str, Any]) -> None:
-    text = page.render(study.load(unseen), document)
+def test_the_page_asks_for_nothing_and_lets_nothing_in(unseen: Path, typed: StudyDocument) -> None:
+    text = REPORT.page(study.load(unseen), typed)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None
     assert html.unescape(policy.group(1)).startswith("default-src 'none'")
@@ -321,12 +328,12 @@ def test_text_of_the_run_is_never_markup(tmp_path: Path) -> None:
     )
     loaded = study.load(folder)
     document = numbers.document(loaded, FAST)
-    text = page.render(loaded, document)
+    text = REPORT.page(loaded, document)
     assert "<script>alert" not in text
     assert "49" not in re.findall(r"alert\(1\).{0,40}", visible(text))[0]
     assert text.count("<script") == 3
     assert text.count("</script>") == 3
-    written, twin = page.write(loaded, document, tmp_path / "page.html")
+    written, twin = REPORT.write(loaded, document, tmp_path / "page.html")
     assert json.loads(twin.read_text())["run"]["split"] == HOSTILE
     assert written.read_bytes().decode()  # lone surrogates do not reach the file
     assert HOSTILE in printed(document).replace("\n", "")
@@ -341,20 +348,6 @@ def test_the_twin_never_takes_the_place_of_a_runs_own_file(unseen: Path) -> None
     assert handoff("report", str(unseen), "--html", str(unseen / "x.json"), "--draws", "200").returncode == 2
 
 
-def test_without_jinja2_the_page_says_how_to_install_it_and_the_tables_still_print(unseen: Path) -> None:
-    script = "import sys; sys.modules['jinja2'] = None; from handoff.cli import main; main(sys.argv[1:])"
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", script, "report", str(unseen), "--draws", "200", *more]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
-    refused = run("--html")
-    assert refused.returncode == 2
-    assert "pip install 'checkpoint-handoff[report]'" in refused.stderr
-    assert "Traceback" not in refused.stderr
-    assert "Table 7." in run().stdout
-
-
 def test_a_page_in_the_run_folder_leaves_the_run_as_it_was(tmp_path: Path) -> None:
     part = report_runs.table(["a"], ["b"], lambda w, t, s: True, lambda w, r, t, s: True, ["x"] * 3)
     folder = report_runs.write(tmp_path / "run", part)
@@ -366,9 +359,9 @@ def test_a_page_in_the_run_folder_leaves_the_run_as_it_was(tmp_path: Path) -> No
     assert study.load(folder).sealed
 
 
-def test_the_page_is_the_same_bytes_twice(unseen: Path, document: dict[str, Any]) -> None:
+def test_the_page_is_the_same_bytes_twice(unseen: Path, seen: Path, typed: StudyDocument) -> None:
     loaded = study.load(unseen)
-    assert page.render(loaded, document) == page.render(loaded, numbers.document(loaded, FAST, None) | document)
+    assert REPORT.page(loaded, typed) == REPORT.page(loaded, numbers.document(loaded, FAST, study.load(seen)))
 
 
 @pytest.mark.parametrize(
@@ -505,7 +498,7 @@ def test_runs_of_the_same_tasks_have_paired_differences(tmp_path: Path) -> None:
         ["a", "b"], ["a", "b"], lambda w, t, s: (t + s) % 4 <= 2 * w, lambda w, r, t, s: r == 1, types
     )
     runs = [report_runs.write(tmp_path / name, one) for name, one in (("one", before), ("two", after))]
-    compared = comparison.compare(*map(study.load, runs), FAST)
+    compared = comparison.compare(*map(study.load, runs), FAST).to_json()
     assert compared["pairing"] == "paired"
     assert compared["differing"] == []
     gap = next(row for row in compared["rows"] if row["name"] == "reach_gap")
@@ -516,7 +509,7 @@ def test_runs_of_the_same_tasks_have_paired_differences(tmp_path: Path) -> None:
 
 
 def test_runs_without_a_common_task_have_independent_differences(unseen: Path, seen: Path) -> None:
-    compared = comparison.compare(study.load(seen), study.load(unseen), FAST)
+    compared = comparison.compare(study.load(seen), study.load(unseen), FAST).to_json()
     assert compared["pairing"] == "independent"
     assert [row["key"] for row in compared["differing"]] == ["protocol.split", "tasks"]
     interaction = by_name(compared, "interaction")
@@ -533,7 +526,7 @@ def test_runs_that_share_some_tasks_have_differences_without_intervals(tmp_path:
         )
 
     runs = [report_runs.write(tmp_path / "one", some(["x"] * 4)), report_runs.write(tmp_path / "two", some(["x"] * 6))]
-    compared = comparison.compare(*map(study.load, runs), FAST)
+    compared = comparison.compare(*map(study.load, runs), FAST).to_json()
     assert compared["pairing"] == "neither"
     difference = by_name(compared, "reach")["difference"]
     assert difference["point"] is not None
@@ -552,11 +545,11 @@ def test_another_version_of_the_environment_is_not_comparable_unless_asked(tmp_p
         environment={"name": "toy", "version": "2"},
         policies={"a": {"spec": "noisy:a"}, "b": {"spec": "noisy:0.9"}},
     )
-    compared = comparison.compare(study.load(one), study.load(two), FAST)
+    compared = comparison.compare(study.load(one), study.load(two), FAST).to_json()
     assert "environment.version 1 and 2" in compared["incomparable"][0]
     assert all(row["difference"] is None for row in compared["rows"])
     assert any(remark.startswith("b is not the same checkpoint") for remark in compared["remarks"])
-    anyway = comparison.compare(study.load(one), study.load(two), FAST, anyway=True)
+    anyway = comparison.compare(study.load(one), study.load(two), FAST, anyway=True).to_json()
     assert all(row["difference"] is not None for row in anyway["rows"])
     result = CliRunner().invoke(compare, [str(one), str(two), "--draws", "200"])
     assert result.exit_code == 0, result.output

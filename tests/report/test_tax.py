@@ -21,6 +21,7 @@ from handoff.passk.tax import compare, early_estimate
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.report.tax import document as tax_numbers
 from handoff.report.tax import page
+from handoff.report.tax.values import TaxDocument
 
 READY = "document.documentElement?.dataset.ready === 'yes'"
 FIGURES = {
@@ -33,7 +34,7 @@ def counts(name: str, successes: Sequence[int], n: int = 32) -> Counts:
     return Counts.of(name, [(f"task {i}", n, c) for i, c in enumerate(successes)])
 
 
-def document(base: Counts, post: Counts, pairs: Sequence[tuple[Counts, Counts]] = (), **given: Any) -> dict[str, Any]:
+def document(base: Counts, post: Counts, pairs: Sequence[tuple[Counts, Counts]] = (), **given: Any) -> TaxDocument:
     compared = compare(base, post, draws=200, **given)
     early = early_estimate([(base, post), *pairs]) if pairs else None
     routed = route(base, post, compared.budget, max(2, compared.budget // 4), pilots=20)
@@ -116,7 +117,7 @@ def test_of_a_ptgs_run_the_scored_rollouts_are_compared_and_the_page_says_so(run
     assert numbers["comparison"]["post"]["rollouts"] == [8, 8]
     assert numbers["names"] == ["base (base)", "base (post)"], "two policies of one name are told apart"
     shown = CliRunner().invoke(group, ["tax", *both, "--draws", "50"], env={"COLUMNS": "200"})
-    assert "base (base) -> base (post): 6 tasks" in shown.output
+    assert "base (base) → base (post) · 6 tasks" in shown.output
     assert "8 rollouts a task (8 scored rollouts a task after 8 pilots; pilots are not counted)" in page.read_text()
 
 
@@ -134,10 +135,11 @@ def test_of_a_ptgs_run_the_scored_rollouts_are_compared_and_the_page_says_so(run
 )
 def test_the_headline_follows_from_the_interval_of_the_tax(base: list[int], post: list[int], start: str) -> None:
     numbers = document(counts("base", base), counts("post", post))
-    assert numbers["sentences"]["verdict"][0].startswith(start)
-    tax = numbers["comparison"]["tax_s"]
+    assert numbers.sentences["verdict"][0].startswith(start)
+    low = numbers.comparison.tax_s.low
     if start.startswith("There is a"):
-        assert tax["low"] > 0
+        assert low is not None
+        assert low > 0
     assert start.split(":")[0] in page.render(numbers)
 
 
@@ -145,7 +147,7 @@ def test_the_sentences_state_the_numbers_of_three_tasks_worked_out_by_hand() -> 
     # K = 2 of n = 2: a task with c = 1 has pass@1 = 1/2 and pass@2 = 1, so its raw scalability is 1/2.
     base = Counts.of("base", [("lost", 2, 1), ("gained", 2, 0), ("both", 2, 1)])
     post = Counts.of("post", [("lost", 2, 0), ("gained", 2, 1), ("both", 2, 2)])
-    said = document(base, post)["sentences"]
+    said = document(base, post).sentences
     assert said["parts"][0] == (
         "Tax_A is the sum of three parts: 0.17 from 1 task that only base ever solves, −0.17 from 1 task that only "
         "post does, and 0.17 from 1 task that both do."
@@ -168,11 +170,11 @@ def test_an_interval_without_width_is_flagged() -> None:
 
 def test_success_rates_fall_into_their_bins() -> None:
     # 0; 1/32 and 8/32 = 25%; 9/32; 16/32 = 50%; 24/32 = 75%; 25/32 and 31/32; 32/32
-    assert tax_numbers.rates(counts("x", [0, 1, 8, 9, 16, 24, 25, 31, 32])) == [1, 2, 2, 1, 2, 1]
+    assert tax_numbers.rates(counts("x", [0, 1, 8, 9, 16, 24, 25, 31, 32])) == (1, 2, 2, 1, 2, 1)
 
 
 def test_the_bands_hold_the_curves_and_the_contributions_average_to_the_tax() -> None:
-    numbers = document(counts("base", SPREAD), counts("post", SHARP))
+    numbers = document(counts("base", SPREAD), counts("post", SHARP)).to_json()
     for side in ("base", "post"):
         for which in ("pass_at_k", "pass_hat_k"):
             found = numbers["comparison"][side]
@@ -185,10 +187,10 @@ def test_the_bands_hold_the_curves_and_the_contributions_average_to_the_tax() ->
 
 def test_further_pairs_are_points_of_the_trade_off_and_of_the_early_estimate() -> None:
     numbers = document(counts("base", SPREAD), counts("post", SHARP), PAIRS)
-    assert [row["base"] for row in numbers["trade"]] == ["base", "b1", "b2"]
-    for row, (base, post) in zip(numbers["trade"][1:], PAIRS, strict=True):
+    assert [row.base for row in numbers.trade] == ["base", "b1", "b2"]
+    for row, (base, post) in zip(numbers.trade[1:], PAIRS, strict=True):
         expected = (base.c_T > 0).mean() - (post.c_T > 0).mean()  # pass@K with K = n is whether there is a success
-        assert row["coverage_lost"]["point"] == pytest.approx(expected)
+        assert row.coverage_lost.point == pytest.approx(expected)
     text = page.render(numbers)
     assert "Tax_S at 8 rollouts against Tax_S at 32: their rank correlation over 3 pairs is" in text
     assert text.count("b1 → p1") >= 2

@@ -10,21 +10,26 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+from rich.console import Console
 
 from handoff.canonical import canonical, differing_keys
 from handoff.errors import StoreError, UsageError
-from handoff.estimation.bootstrap import Estimate, Estimates, check_options, draw, judge, plan_of
+from handoff.estimation.bootstrap import Estimates, check_options, draw, judge, plan_of
 from handoff.estimation.differences import Independent, side_by_side
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.evaluation import Evaluation
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
-from handoff.report import format
+from handoff.report.format import MINUS, Json, Number, plain, plural
+from handoff.report.report import Options
+from handoff.report.sheet import Sheet, SheetCell, SheetRow, number, of_difference, of_estimand
 from handoff.report.study import sentences
-from handoff.report.study.document import Json, Options, describe, value
+from handoff.report.study.document import facts
+from handoff.report.study.values import Method, StudyFacts
+from handoff.report.terminal import say, show_sheet
 
-#: Facts of a run that its numbers hang on, apart from the environment, which makes them another thing altogether.
+#: Settings on which the numbers of a run depend.  Of another environment they are not comparable at all.
 SETTINGS = {
     "protocol.depth": "the frontiers are not the same states",
     "protocol.reach_budget": "reachers have different budgets",
@@ -33,13 +38,50 @@ SETTINGS = {
 }
 
 
-def compare(first: Study, second: Study, options: Options | None = None, anyway: bool = False) -> Json:
-    """Everything that ``handoff compare`` says.
+@attrs.frozen
+class Differing:
+    """An entry of the runs' identities that differs."""
 
-    ``differing`` are the entries of the runs' identities that differ.  ``incomparable`` says why differences mean
-    nothing (another environment, or another version of it); then there are none unless ``anyway``.  ``remarks`` are
-    what to bear in mind.  ``rows`` has, for every estimand that both runs answer, a value of each run and the
-    difference, second minus first (``null`` without one).
+    key: str
+    first: str
+    second: str
+
+
+@attrs.frozen
+class ComparedRow:
+    """One estimand that both runs answer."""
+
+    name: str
+    label: str
+    equation: str
+    first: Number
+    second: Number
+    #: Second minus first; ``None`` where none is taken.
+    difference: Number | None
+
+
+@attrs.frozen
+class ComparedRuns:
+    """Everything that ``handoff compare`` says."""
+
+    runs: tuple[StudyFacts, StudyFacts]
+    labels: tuple[str, str]
+    differing: tuple[Differing, ...]
+    #: Why differences mean nothing: another environment, or another version of it.
+    incomparable: tuple[str, ...]
+    #: What to bear in mind.
+    remarks: tuple[str, ...]
+    #: ``paired``, ``independent`` or ``neither``.
+    pairing: str
+    intervals: Method
+    rows: tuple[ComparedRow, ...]
+
+    def to_json(self) -> Json:
+        return plain(self)
+
+
+def compare(first: Study, second: Study, options: Options | None = None, anyway: bool = False) -> ComparedRuns:
+    """Set two runs side by side; incomparable runs have differences only with ``anyway``.
 
     Raises :class:`~handoff.errors.UsageError` if the runs have no estimand in common, and
     :class:`~handoff.errors.StoreError` while records are owed.
@@ -51,7 +93,7 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         if not study.sealed:
             raise StoreError(f"{study.folder} is not complete; type the command that started it again, then compare")
     tables = {"first": first.table, "second": second.table}
-    made = side_by_side(
+    several = side_by_side(
         tables,
         options.order,
         budgets=options.budgets,
@@ -60,8 +102,8 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         interval=method,
         level=options.level,
     )
-    of = {run: {one.estimand: one for one in made.estimates[run].estimates} for run in tables}
-    common = [asked for asked in of["first"] if asked in of["second"]]
+    ours, theirs = ({one.estimand: one for one in several.estimates[run].estimates} for run in tables)
+    common = [estimand for estimand in ours if estimand in theirs]
     if not common:
         raise UsageError(
             f"{first.folder} and {second.folder} have no checkpoint of one name in one role: "
@@ -70,28 +112,28 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
     incomparable = _incomparable(first, second)
     pairing, remark = _pairing(tables["first"], tables["second"])
     differences = (
-        {} if incomparable and not anyway else _differences(tables, common, made.differences, pairing, options)
+        {} if incomparable and not anyway else _differences(tables, common, several.differences, pairing, options)
     )
-    return {
-        "runs": [describe(first), describe(second)],
-        "labels": _labels(first, second),
-        "differing": _differing(first, second),
-        "incomparable": incomparable,
-        "remarks": [*_remarks(first, second), *([] if incomparable and not anyway else [remark])],
-        "pairing": pairing,
-        "intervals": {"method": method, "draws": options.draws, "seed": options.seed, "level": options.level},
-        "rows": [
-            {
-                "name": asked.name,
-                "label": sentences.name_of(asked.name, dict(asked.arguments)),
-                "equation": asked.equation,
-                "first": value(of["first"][asked]),
-                "second": value(of["second"][asked]),
-                "difference": differences.get(asked),
-            }
-            for asked in common
-        ],
-    }
+    return ComparedRuns(
+        (facts(first), facts(second)),
+        _labels(first, second),
+        tuple(_differing(first, second)),
+        tuple(incomparable),
+        (*_remarks(first, second), *([] if incomparable and not anyway else [remark])),
+        pairing,
+        Method(method, options.draws, options.seed, options.level),
+        tuple(
+            ComparedRow(
+                estimand.name,
+                sentences.name_of(estimand.name, dict(estimand.arguments)),
+                estimand.equation,
+                number(ours[estimand]),
+                number(theirs[estimand]),
+                differences.get(estimand),
+            )
+            for estimand in common
+        ),
+    )
 
 
 def _differences(
@@ -100,26 +142,25 @@ def _differences(
     paired: Mapping[str, Estimates],
     pairing: str,
     options: Options,
-) -> dict[Estimand, Json]:
+) -> dict[Estimand, Number]:
     if pairing == "paired":
-        found: tuple[Estimate, ...] = paired["second"].estimates
-        by_key = {dict(one.estimand.arguments)["of"]: one for one in found}
-        return {asked: value(by_key[str(asked)]) for asked in common}
+        by_key = {dict(one.estimand.arguments)["of"]: one for one in paired["second"].estimates}
+        return {estimand: number(by_key[str(estimand)]) for estimand in common}
     method = check_options(options.interval, options.draws, options.level)
     first, second = tables["first"], tables["second"]
     both = Independent(Evaluation(first, common), Evaluation(second, common))
     plan = joined(plan_of(first, method), plan_of(second, method))
-    found = tuple(judge(both, draw(both, plan, options.draws, options.seed), plan, method, options.level))
+    estimates = tuple(judge(both, draw(both, plan, options.draws, options.seed), plan, method, options.level))
     if pairing == "neither":
         reason = "refused: the runs share some tasks but not all, so they are neither paired nor independent"
-        found = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in found)
-    return {asked: value(one) for asked, one in zip(common, found, strict=True)}
+        estimates = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in estimates)
+    return {estimand: number(one) for estimand, one in zip(common, estimates, strict=True)}
 
 
 def _pairing(first: Table, second: Table) -> tuple[str, str]:
     shared = len(set(first.tasks) & set(second.tasks))
     if (first.tasks, first.strata) == (second.tasks, second.strata) and len(first.slots) == len(second.slots):
-        return "paired", f"Both runs have the same {format.plural(shared, 'task')}: differences are paired."
+        return "paired", f"Both runs have the same {plural(shared, 'task')}: differences are paired."
     if not shared:
         return "independent", "The runs have no task in common: differences are of independent samples."
     return "neither", (
@@ -129,50 +170,45 @@ def _pairing(first: Table, second: Table) -> tuple[str, str]:
 
 
 def _incomparable(first: Study, second: Study) -> list[str]:
-    found = []
-    for key in differing_keys(first.identity["environment"], second.identity["environment"]):
-        a, b = (_shown(_entry(study.identity["environment"], key)) for study in (first, second))
-        found.append(f"environment.{key} {a} and {b}")
-    return [f"the runs were not made in the same environment ({', '.join(found)})"] if found else []
+    here, there = first.identity["environment"], second.identity["environment"]
+    parts = [f"environment.{key} {_both(here, there, key)}" for key in differing_keys(here, there)]
+    return [f"the runs were not made in the same environment ({', '.join(parts)})"] if parts else []
 
 
 def _remarks(first: Study, second: Study) -> list[str]:
-    found = []
+    remarks = []
     for key, meaning in SETTINGS.items():
-        a, b = (_entry(study.identity, key) for study in (first, second))
-        if a != b:
-            found.append(f"{key} is {_shown(a)} and {_shown(b)}: {meaning}.")
-    for name, facts in first.policies.items():
-        if name in second.policies:
-            keys = differing_keys(facts, second.policies[name])
-            if keys:
-                told = ", ".join(
-                    f"{key} {_shown(_entry(facts, key))} and {_shown(_entry(second.policies[name], key))}"
-                    for key in keys
-                )
-                found.append(f"{name} is not the same checkpoint in both runs: {told}.")
-    return found
+        if _entry(first.identity, key) != _entry(second.identity, key):
+            remarks.append(f"{key} is {_both(first.identity, second.identity, key)}: {meaning}.")
+    for name, described in first.policies.items():
+        other = second.policies.get(name, described)
+        parts = [f"{key} {_both(described, other, key)}" for key in differing_keys(described, other)]
+        if parts:
+            remarks.append(f"{name} is not the same checkpoint in both runs: {', '.join(parts)}.")
+    return remarks
 
 
-def _differing(first: Study, second: Study) -> list[Json]:
-    found = []
+def _both(first: Any, second: Any, key: str) -> str:
+    return f"{_text(_entry(first, key))} and {_text(_entry(second, key))}"
+
+
+def _differing(first: Study, second: Study) -> list[Differing]:
+    rows = []
     for key in differing_keys(first.identity, second.identity):
         if key == "tasks":
             a, b = ({task.id for task in study.tasks} for study in (first, second))
-            shown = [
-                f"{format.plural(len(ids), 'task')}, {len(ids - other)} of its own" for ids, other in ((a, b), (b, a))
-            ]
+            texts = [f"{plural(len(ids), 'task')}, {len(ids - other)} of its own" for ids, other in ((a, b), (b, a))]
         else:
-            shown = [_shown(_entry(study.identity, key)) for study in (first, second)]
-        found.append({"key": key, "first": shown[0], "second": shown[1]})
-    return found
+            texts = [_text(_entry(study.identity, key)) for study in (first, second)]
+        rows.append(Differing(key, *texts))
+    return rows
 
 
 _ABSENT = object()
 
 
 def _entry(form: Any, dotted: str) -> Any:
-    """What stands under a dotted name.  Names may have dots in them, so the longest that is there is taken."""
+    """The entry under a dotted name.  Names may have dots in them: the longest name wins."""
     if not dotted:
         return form
     if not isinstance(form, Mapping):
@@ -185,17 +221,47 @@ def _entry(form: Any, dotted: str) -> Any:
     return _ABSENT
 
 
-def _shown(entry: Any) -> str:
+def _text(entry: Any) -> str:
     if entry is _ABSENT:
         return "absent"
     text = entry if isinstance(entry, str) else canonical(entry).decode()
     return text if len(text) <= 24 else f"{text[:20]}..."
 
 
-def _labels(first: Study, second: Study) -> list[str]:
-    names = [study.folder.resolve().name for study in (first, second)]
-    return names if names[0] != names[1] else [f"{name} ({n})" for n, name in enumerate(names, start=1)]
+def _labels(first: Study, second: Study) -> tuple[str, str]:
+    a, b = (study.folder.resolve().name for study in (first, second))
+    return (a, b) if a != b else (f"{a} (1)", f"{b} (2)")
 
 
 def _roles(study: Study) -> str:
     return f"reachers {', '.join(study.reachers)} with solvers {', '.join(study.solvers)}"
+
+
+def show(console: Console, compared: ComparedRuns) -> None:
+    """The comparison on the terminal."""
+    first, second = compared.labels
+    if compared.differing:
+        differing = tuple(
+            SheetRow(row.key, (SheetCell(row.first), SheetCell(row.second))) for row in compared.differing
+        )
+        show_sheet(console, Sheet(f"{first} and {second} differ in", ("differs", first, second), differing))
+    else:
+        say(console, f"{first} and {second} are the same run: nothing that determines them differs.")
+    for reason in compared.incomparable:
+        say(console, f"Not comparable: {reason}.", style="bold red")
+    if compared.incomparable and all(row.difference is None for row in compared.rows):
+        say(console, "No differences are taken (--anyway takes them).", style="red")
+    say(console, *compared.remarks)
+    console.print()
+    rows = tuple(
+        SheetRow(
+            row.label,
+            (
+                *(attrs.evolve(of_estimand(row.name, value), counts="") for value in (row.first, row.second)),
+                of_difference(row.name, row.difference),
+            ),
+        )
+        for row in compared.rows
+    )
+    title = "The same estimands of both runs; rates in percent, contrasts and differences in points"
+    show_sheet(console, Sheet(title, ("estimand", first, second, f"{second} {MINUS} {first}"), rows))

@@ -1,114 +1,92 @@
-"""The numbers of a run, as plain JSON: what the terminal and the page show is generated from these.
-
-A *value* is one estimate in short: ``key`` (it is in ``estimates`` in full), ``point``, ``low``, ``high`` (fractions,
-not percentages; a missing one is ``null`` and ``note`` says why), ``numerator`` and ``denominator`` where the estimand
-is one ratio.
-"""
+"""The numbers of a handoff study's report: terminal, page and JSON twin are made from these."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from itertools import product
 
 import attrs
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimate, Estimates, check_options, estimate
+from handoff.estimation.bootstrap import Estimate, Estimates, check_options, estimate
 from handoff.estimation.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport, transport
 from handoff.protocols.frontier.failures import failures, share_gap
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.protocols.frontier.summary import summary
-from handoff.report.study import sentences
+from handoff.report.format import Number
+from handoff.report.report import Options
+from handoff.report.sheet import number
+from handoff.report.study import sentences, values
+from handoff.report.study.values import Pair
 
-FORMAT = 1
 #: Arrival curves have no more points than this: a longer budget is sampled evenly.
 TICKS = 64
 
-Json = dict[str, Any]
 
+def document(study: Study, options: Options | None = None, external: Study | None = None) -> values.StudyDocument:
+    """Every number that is reported of a run; counts only while records are owed.
 
-@attrs.frozen
-class Options:
-    """How intervals are made and which contrasts are shown.
-
-    ``order`` names checkpoints from the weakest to the strongest (the run's own order by default); ``budgets`` are
-    those of Table 7 (8, 16 and 48 as far as they were observed, by default).
-    """
-
-    interval: str = DEFAULT
-    draws: int = DRAWS
-    seed: int = 0
-    level: float = 0.95
-    order: Sequence[str] | None = None
-    budgets: Sequence[int] | None = None
-
-
-def document(study: Study, options: Options | None = None, external: Study | None = None) -> Json:
-    """Every number that is reported of a run.
-
-    On top of :func:`summary`: ``run`` (what it is), ``tables`` (the paper's Tables 1, 2, 3, 6 and 7, by name),
-    ``curves``, ``failures``, ``sentences`` and ``estimates`` (every estimand in full).  ``external`` is a run of other
-    tasks that Eq. 10 predicts from.  While records are owed there are counts only: ``tables`` and ``intervals`` are
-    ``null`` and ``incomplete`` says what is owed.
-
-    Raises :class:`~handoff.errors.UsageError` for options that cannot be met or an external run that is not
-    independent, :class:`~handoff.errors.DataError` for a run that contradicts itself.
+    ``external`` is a run of other tasks that Eq. 10 predicts from.  Raises :class:`~handoff.errors.UsageError` for
+    options that do not fit or an external run that is not independent, :class:`~handoff.errors.DataError` for a run
+    that contradicts itself.
     """
     options = options or Options()
     method = check_options(options.interval, options.draws, options.level)
     require_consistent(study)
+    run, counts = facts(study), summary(study)
     if options.order is None:
         # One order for both roles: a contrast a -> b of the solvers must be the reachers' too, however they were named.
-        options = attrs.evolve(options, order=tuple(dict.fromkeys((*study.reachers, *study.solvers))))
-    result: Json = {"format": FORMAT, "run": describe(study), **summary(study)}
-    if not result["complete"]:
-        nothing: Json = {"incomplete": sentences.incomplete(result), "intervals": None, "contrasts": [], "tables": None}
-        return {**result, **nothing, "curves": None, "failures": None, "sentences": {}, "estimates": []}
+        options = attrs.evolve(options, order=run.checkpoints)
+    if not counts["complete"]:
+        return values.StudyDocument(run, counts, sentences.incomplete(counts))
     table = study.table
-    made = _estimates(table, options, method)
+    estimates = _estimates(table, options, method)
     transported = None if external is None else _transport(study, table, external, options, method)
-    result |= {
-        "incomplete": None,
-        "intervals": {"method": method, "draws": made.draws, "seed": made.seed, "level": made.level},
-        "contrasts": contrasts(table, options.order),
-        "tables": _tables(table, options, made, transported),
-        "curves": {"arrival": _curves(table, made)},
-        "failures": _failures(study, options),
-    }
-    result["sentences"] = sentences.sentences(result)
-    full = [one.to_json() for one in made.estimates]
-    result["estimates"] = full + ([] if transported is None else transported.to_json()["estimates"])
-    return result
+    results = values.StudyResults(
+        values.Method(method, estimates.draws, estimates.seed, estimates.level),
+        tuple(contrasts(table, options.order)),
+        _Tables(table, options, estimates).all(transported),
+        values.StudyCurves(tuple(_arrival(table, estimates))),
+        _failures(study, options),
+    )
+    return values.StudyDocument(
+        run,
+        counts,
+        None,
+        results,
+        sentences.sentences(run, counts, results),
+        estimates.estimates + (() if transported is None else transported.estimates.estimates),
+    )
 
 
-def describe(study: Study) -> Json:
-    """What a run is: environment, checkpoints, tasks and budgets."""
+def facts(study: Study) -> values.StudyFacts:
+    """Environment, checkpoints, tasks and budgets of a run."""
     config, identity = study.config, study.identity
-    return {
-        "folder": study.folder.resolve().name,
-        "digest": str(study.manifest["digest"]),
-        "toolkit": str(identity.get("handoff", "")),
-        "environment": dict(identity["environment"]),
-        "split": config.split,
-        "reachers": list(study.reachers),
-        "solvers": list(study.solvers),
-        "policies": {name: dict(facts) for name, facts in study.policies.items()},
-        "tasks": len(study.tasks),
-        "types": dict(sorted(Counter(task.type for task in study.tasks).items())),
-        "slots": study.slots,
-        "depth": study.depth,
-        "reach_budget": config.reach_budget,
-        "solve_budget": config.solve_budget,
-    }
+    return values.StudyFacts(
+        folder=study.folder.resolve().name,
+        digest=str(study.manifest["digest"]),
+        toolkit=str(identity.get("handoff", "")),
+        environment=dict(identity["environment"]),
+        split=config.split,
+        reachers=study.reachers,
+        solvers=study.solvers,
+        policies={name: dict(described) for name, described in study.policies.items()},
+        tasks=len(study.tasks),
+        types=dict(sorted(Counter(task.type for task in study.tasks).items())),
+        slots=study.slots,
+        depth=study.depth,
+        reach_budget=config.reach_budget,
+        solve_budget=config.solve_budget,
+    )
 
 
 def _estimates(table: Table, options: Options, method: str) -> Estimates:
-    asked = standard(table, options.order, budgets=options.budgets)
-    wanted = list(dict.fromkeys((*asked, *arrival_curve(table, ticks(table)))))
-    return estimate(table, wanted, draws=options.draws, seed=options.seed, interval=method, level=options.level)
+    of_tables = standard(table, options.order, budgets=options.budgets)
+    every = list(dict.fromkeys((*of_tables, *arrival_curve(table, ticks(table)))))
+    return estimate(table, every, draws=options.draws, seed=options.seed, interval=method, level=options.level)
 
 
 def ticks(table: Table) -> list[int]:
@@ -121,14 +99,13 @@ def ticks(table: Table) -> list[int]:
 
 def _transport(study: Study, table: Table, external: Study, options: Options, method: str) -> Transport:
     require_consistent(external)
-    shown = contrasts(table, options.order)
-    if not shown:
+    contrast = next(iter(contrasts(table, options.order)), None)
+    if contrast is None:
         raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")
-    pair = _four(shown[0])
     return transport(
         study.sample(),
         external.sample(),
-        pair,
+        (*contrast.reachers, *contrast.solvers),
         draws=options.draws,
         seed=options.seed,
         interval=method,
@@ -136,258 +113,190 @@ def _transport(study: Study, table: Table, external: Study, options: Options, me
     )
 
 
-def ordered(names: Sequence[str], order: Sequence[str] | None) -> list[tuple[str, str]]:
+def ordered(names: Sequence[str], order: Sequence[str] | None) -> list[Pair]:
     """Contrasts a -> b of one role: the widest first, then in order."""
     kept = [name for name in order if name in names] if order is not None else list(names)
     return _widest_first([(a, b) for i, a in enumerate(kept) for b in kept[i + 1 :]])
 
 
-def _widest_first(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    if not found:
+def _widest_first(in_order: list[Pair]) -> list[Pair]:
+    if not in_order:
         return []
-    widest = (found[0][0], found[-1][1])
-    return [widest, *(pair for pair in found if pair != widest)]
+    widest = (in_order[0][0], in_order[-1][1])
+    return [widest, *(pair for pair in in_order if pair != widest)]
 
 
-def contrasts(table: Table, order: Sequence[str] | None = None) -> list[Json]:
+def contrasts(table: Table, order: Sequence[str] | None = None) -> list[values.Contrast]:
     """Reacher pair and solver pair of every interaction; the first one, from the weakest to the strongest, leads."""
     same = _widest_first(pairs(table, order))
     if same:
-        return [{"reachers": list(pair), "solvers": list(pair)} for pair in same]
-    return [
-        {"reachers": list(first), "solvers": list(second)}
-        for first in ordered(table.reachers, order)
-        for second in ordered(table.solvers, order)
-    ]
+        return [values.Contrast(pair, pair) for pair in same]
+    both = product(ordered(table.reachers, order), ordered(table.solvers, order))
+    return [values.Contrast(reachers, solvers) for reachers, solvers in both]
 
 
-def value(found: Estimate) -> Json:
-    """An estimate in short."""
-    only = found.ratios[0] if len(found.ratios) == 1 else None
-    return {
-        "key": str(found.estimand),
-        "point": found.point,
-        "low": found.low,
-        "high": found.high,
-        "numerator": only.numerator if only else None,
-        "denominator": only.denominator if only else None,
-        "note": found.reason or found.interval_reason,
-    }
+class _Tables:
+    """The tables, from estimates by name and arguments."""
 
+    def __init__(self, table: Table, options: Options, estimates: Estimates) -> None:
+        self.table, self.options = table, options
+        self._estimates: dict[Estimand, Estimate] = {one.estimand: one for one in estimates.estimates}
+        self._reacher_pairs = ordered(table.reachers, options.order)
+        self._solver_pairs = ordered(table.solvers, options.order)
+        self._contrasts = contrasts(table, options.order)
 
-class _Values:
-    """Values by name and arguments."""
+    def get(self, name: str, type: str | None = None, **arguments: Argument) -> Number:
+        return number(self._estimates[estimand(name, type=type, **arguments)])
 
-    def __init__(self, made: Estimates) -> None:
-        self._by_estimand: dict[Estimand, Estimate] = {one.estimand: one for one in made.estimates}
+    def pooled(self, name: str, type: str | None = None, **arguments: Argument) -> Number:
+        """The same over the states that any reacher reached."""
+        return self.get(name, type, reachers=self.table.reachers, **arguments)
 
-    def __call__(self, name: str, type: str | None = None, **arguments: Argument) -> Json:
-        return value(self._by_estimand[estimand(name, type=type, **arguments)])
-
-
-def _tables(table: Table, options: Options, made: Estimates, transported: Transport | None) -> Json:
-    get = _Values(made)
-    reacher_pairs, solver_pairs = ordered(table.reachers, options.order), ordered(table.solvers, options.order)
-    return {
-        "endpoints": _endpoints(table, options, get, reacher_pairs, solver_pairs),
-        "reach": {
-            "rows": [
-                {"reacher": w, "reach": get("reach", reacher=w), "mean_actions": get("mean_actions", reacher=w)}
-                for w in table.reachers
-            ],
-            "gaps": [{"reachers": [a, b], "value": get("reach_gap", a=a, b=b)} for a, b in reacher_pairs],
-        },
-        "solve": _solve(table, get, solver_pairs),
-        "stages": _stages(table, get, solver_pairs),
-        "types": _types(table, options, get, reacher_pairs, solver_pairs, transported),
-        "budgets": _budgets(table, made, reacher_pairs, options),
-    }
-
-
-Pairs = Sequence[tuple[str, str]]
-
-
-def _endpoints(table: Table, options: Options, get: _Values, reacher_pairs: Pairs, solver_pairs: Pairs) -> Json:
-    interactions = []
-    for contrast in contrasts(table, options.order):
-        a, b, c, d = _four(contrast)
-        cross = {"a": a, "b": b, "c": c, "d": d}
-        interactions.append(
-            {
-                **contrast,
-                "interaction": get("interaction", **cross),
-                "arrival_term": get("arrival_term", **cross),
-                "state_term": get("state_term", **cross),
-                "survivor_only": get("survivor_interaction", **cross),
-                "survivor_minus_interaction": get("survivor_minus_interaction", **cross),
-            }
+    def all(self, transported: Transport | None) -> values.StudyTables:
+        predicted = None if transported is None else _prediction(transported)
+        return values.StudyTables(
+            self.endpoints(),
+            self.reach(),
+            self.solve(),
+            self.stages(),
+            values.TypeTable(tuple(self.type_row(type) for type in self.table.types), predicted),
+            self.budgets(),
         )
-    return {
-        "cells": [
-            {"reacher": w, "solver": r, "value": get("endpoint", reacher=w, solver=r)}
-            for w in table.reachers
-            for r in table.solvers
-        ],
-        "solver_effects": [
-            {"reacher": w, "solvers": [a, b], "value": get("endpoint_effect", reacher=w, a=a, b=b)}
-            for a, b in solver_pairs
-            for w in table.reachers
-        ],
-        "reacher_effects": [
-            {"solver": r, "reachers": [a, b], "value": get("reacher_effect", solver=r, a=a, b=b)}
-            for a, b in reacher_pairs
-            for r in table.solvers
-        ],
-        "gains": [
-            {"checkpoints": [a, b], "value": get("endpoint_gain", a=a, b=b)}
-            for a, b in _widest_first(pairs(table, options.order))
-        ],
-        "interactions": interactions,
-        "missing": sentences.lacking(table.reachers, table.solvers),
-    }
 
+    def cells(self, name: str) -> tuple[values.CellNumber, ...]:
+        crossing = product(self.table.reachers, self.table.solvers)
+        return tuple(values.CellNumber(w, r, self.get(name, reacher=w, solver=r)) for w, r in crossing)
 
-def _solve(table: Table, get: _Values, solver_pairs: Pairs) -> Json:
-    everyone = table.reachers
-    return {
-        "cells": [
-            {"reacher": w, "solver": r, "value": get("solve", reacher=w, solver=r)}
-            for w in table.reachers
-            for r in table.solvers
-        ],
-        "effects": [
-            {"reacher": w, "solvers": [a, b], "value": get("solver_effect", reacher=w, a=a, b=b)}
-            for a, b in solver_pairs
-            for w in table.reachers
-        ],
-        "pooled": [{"solver": r, "value": get("completion", reachers=everyone, solver=r)} for r in table.solvers],
-        "pooled_gaps": [
-            {"solvers": [a, b], "value": get("completion_gap", reachers=everyone, a=a, b=b)} for a, b in solver_pairs
-        ],
-    }
-
-
-def _stages(table: Table, get: _Values, solver_pairs: Pairs) -> Json:
-    everyone = table.reachers
-    return {
-        "states": int(table.arrived_WTS.sum()),
-        "rows": [
-            {
-                "solver": r,
-                **{name: get(name, reachers=everyone, solver=r) for name in ("bridge", "finish", "completion")},
-            }
-            for r in table.solvers
-        ],
-        "gaps": [
-            {
-                "solvers": [a, b],
-                **{
-                    name: get(f"{name}_gap", reachers=everyone, a=a, b=b) for name in ("bridge", "finish", "completion")
-                },
-                **_both(table, a, b),
-                "won_by_second_only": get("won_only", reachers=everyone, winner=b, loser=a),
-                "won_by_first_only": get("won_only", reachers=everyone, winner=a, loser=b),
-            }
-            for a, b in solver_pairs
-        ],
-    }
-
-
-def _both(table: Table, a: str, b: str) -> Json:
-    """States that both solvers of a pair win, and that neither does."""
-    first_WTS, second_WTS = (table.won_WRTS[:, table.solver(name)] for name in (a, b))
-    return {
-        "won_by_both": int((first_WTS & second_WTS).sum()),
-        "won_by_neither": int((table.arrived_WTS & ~first_WTS & ~second_WTS).sum()),
-    }
-
-
-def _types(
-    table: Table,
-    options: Options,
-    get: _Values,
-    reacher_pairs: Pairs,
-    solver_pairs: Pairs,
-    transported: Transport | None,
-) -> Json:
-    everyone = table.reachers
-    rows = []
-    for type in table.types:
-        rows.append(
-            {
-                "type": type,
-                "tasks": table.strata.count(type),
-                "reach": [{"reacher": w, "value": get("reach", type, reacher=w)} for w in table.reachers],
-                "reach_gaps": [
-                    {"reachers": [a, b], "value": get("reach_gap", type, a=a, b=b)} for a, b in reacher_pairs
-                ],
-                "completion": [
-                    {"solver": r, "value": get("completion", type, reachers=everyone, solver=r)} for r in table.solvers
-                ],
-                "completion_gaps": [
-                    {"solvers": [a, b], "value": get("completion_gap", type, reachers=everyone, a=a, b=b)}
-                    for a, b in solver_pairs
-                ],
-                "interactions": [
-                    {**both, "value": get("interaction", type, **dict(zip("abcd", _four(both), strict=True)))}
-                    for both in contrasts(table, options.order)
-                ],
-            }
+    def solver_effects(self, name: str) -> tuple[values.SolverEffect, ...]:
+        return tuple(
+            values.SolverEffect(w, (a, b), self.get(name, reacher=w, a=a, b=b))
+            for a, b in self._solver_pairs
+            for w in self.table.reachers
         )
-    return {"rows": rows, "prediction": None if transported is None else _prediction(transported)}
+
+    def endpoints(self) -> values.EndpointTable:
+        names = (
+            "interaction", "arrival_term", "state_term", "survivor_interaction", "survivor_minus_interaction",
+        )  # fmt: skip
+        return values.EndpointTable(
+            self.cells("endpoint"),
+            self.solver_effects("endpoint_effect"),
+            tuple(
+                values.ReacherEffect(r, (a, b), self.get("reacher_effect", solver=r, a=a, b=b))
+                for a, b in self._reacher_pairs
+                for r in self.table.solvers
+            ),
+            tuple(
+                values.Gain((a, b), self.get("endpoint_gain", a=a, b=b))
+                for a, b in _widest_first(pairs(self.table, self.options.order))
+            ),
+            tuple(
+                values.Interaction(one.reachers, one.solvers, *(self.get(name, **one.arguments) for name in names))
+                for one in self._contrasts
+            ),
+            sentences.lacking(self.table.reachers, self.table.solvers),
+        )
+
+    def reach_gaps(self, type: str | None = None) -> tuple[values.ReacherGap, ...]:
+        return tuple(values.ReacherGap((a, b), self.get("reach_gap", type, a=a, b=b)) for a, b in self._reacher_pairs)
+
+    def reach(self) -> values.ReachTable:
+        rows = (
+            values.ReachRow(w, self.get("reach", reacher=w), self.get("mean_actions", reacher=w))
+            for w in self.table.reachers
+        )
+        return values.ReachTable(tuple(rows), self.reach_gaps())
+
+    def completion(self, type: str | None = None) -> tuple[values.SolverNumber, ...]:
+        return tuple(values.SolverNumber(r, self.pooled("completion", type, solver=r)) for r in self.table.solvers)
+
+    def completion_gaps(self, type: str | None = None) -> tuple[values.SolverGap, ...]:
+        return tuple(
+            values.SolverGap((a, b), self.pooled("completion_gap", type, a=a, b=b)) for a, b in self._solver_pairs
+        )
+
+    def solve(self) -> values.SolveTable:
+        effects = self.solver_effects("solver_effect")
+        return values.SolveTable(self.cells("solve"), effects, self.completion(), self.completion_gaps())
+
+    def stages(self) -> values.StageTable:
+        names = ("bridge", "finish", "completion")
+        return values.StageTable(
+            int(self.table.arrived_WTS.sum()),
+            tuple(values.StageRow(r, *(self.pooled(name, solver=r) for name in names)) for r in self.table.solvers),
+            tuple(self.stage_gap(a, b) for a, b in self._solver_pairs),
+        )
+
+    def stage_gap(self, a: str, b: str) -> values.StageGap:
+        bridge, finish, completion = (
+            self.pooled(f"{name}_gap", a=a, b=b) for name in ("bridge", "finish", "completion")
+        )
+        first_WTS, second_WTS = (self.table.won_WRTS[:, self.table.solver(name)] for name in (a, b))
+        return values.StageGap(
+            (a, b),
+            bridge,
+            finish,
+            completion,
+            won_by_both=int((first_WTS & second_WTS).sum()),
+            won_by_neither=int((self.table.arrived_WTS & ~first_WTS & ~second_WTS).sum()),
+            won_by_second_only=self.pooled("won_only", winner=b, loser=a),
+            won_by_first_only=self.pooled("won_only", winner=a, loser=b),
+        )
+
+    def type_row(self, type: str) -> values.TypeRow:
+        return values.TypeRow(
+            type,
+            self.table.strata.count(type),
+            tuple(values.ReacherNumber(w, self.get("reach", type, reacher=w)) for w in self.table.reachers),
+            self.reach_gaps(type),
+            self.completion(type),
+            self.completion_gaps(type),
+            tuple(
+                values.ContrastNumber(one.reachers, one.solvers, self.get("interaction", type, **one.arguments))
+                for one in self._contrasts
+            ),
+        )
+
+    def budgets(self) -> values.BudgetTable:
+        levels: list[values.BudgetLevel] = []
+        gaps: list[values.BudgetGap] = []
+        for one in standard(self.table, self.options.order, budgets=self.options.budgets, by_type=False):
+            match one.name, dict(one.arguments):
+                case "reach_within", {"reacher": str(reacher), "steps": int(steps)}:
+                    levels.append(values.BudgetLevel(reacher, steps, number(self._estimates[one])))
+                case "reach_within_gap", {"a": str(a), "b": str(b), "a_steps": int(first), "b_steps": int(second)}:
+                    gaps.append(values.BudgetGap((a, b), (first, second), number(self._estimates[one])))
+        gaps.sort(key=lambda gap: self._reacher_pairs.index(gap.reachers))
+        return values.BudgetTable(tuple(sorted({level.steps for level in levels})), tuple(levels), tuple(gaps))
 
 
-def _four(contrast: Json) -> tuple[str, str, str, str]:
-    (a, b), (c, d) = contrast["reachers"], contrast["solvers"]
-    return a, b, c, d
-
-
-def _prediction(transported: Transport) -> Json:
-    """Eq. 10, by type and in all (``type`` null)."""
-    by_type: dict[str | None, Json] = {type: {"type": type} for type in (*transported.types, None)}
-    for found in transported.estimates.estimates:
-        by_type[found.estimand.type][found.estimand.name.removeprefix("transport_")] = value(found)
-    whole = by_type.pop(None)
+def _prediction(transported: Transport) -> values.PredictionTable:
+    """Eq. 10, by type and in all."""
+    by_type: dict[str | None, dict[str, Number]] = {type: {} for type in (*transported.types, None)}
+    for one in transported.estimates.estimates:
+        by_type[one.estimand.type][one.estimand.name.removeprefix("transport_")] = number(one)
+    *rows, whole = (values.PredictionRow(type, **quantities) for type, quantities in by_type.items())
     a, b, c, d = transported.pair
-    return {"reachers": [a, b], "solvers": [c, d], "rows": list(by_type.values()), "whole": whole}
+    return values.PredictionTable((a, b), (c, d), tuple(rows), whole)
 
 
-def _budgets(table: Table, made: Estimates, reacher_pairs: Pairs, options: Options) -> Json:
-    asked = set(standard(table, options.order, budgets=options.budgets, by_type=False))
-    levels: list[Json] = []
-    gaps: list[Json] = []
-    for one in made.estimates:
-        told = dict(one.estimand.arguments)
-        if one.estimand not in asked:
-            continue
-        if one.estimand.name == "reach_within":
-            levels.append({"reacher": told["reacher"], "steps": told["steps"], "value": value(one)})
-        elif one.estimand.name == "reach_within_gap":
-            gaps.append({"reachers": [told["a"], told["b"]], "steps": [told["a_steps"], told["b_steps"]]})
-            gaps[-1]["value"] = value(one)
-    rank = {pair: i for i, pair in enumerate(reacher_pairs)}
-    gaps.sort(key=lambda gap: rank[gap["reachers"][0], gap["reachers"][1]])
-    return {"steps": sorted({level["steps"] for level in levels}), "levels": levels, "gaps": gaps}
-
-
-def _curves(table: Table, made: Estimates) -> list[Json]:
-    get = _Values(made)
+def _arrival(table: Table, estimates: Estimates) -> list[values.ArrivalCurve]:
+    by_estimand = {one.estimand: one for one in estimates.estimates}
     curves = []
     for w in table.reachers:
         points = []
-        for step in ticks(table):
-            found = get("reach_within", reacher=w, steps=step)
-            points.append({"steps": step, **{name: found[name] for name in ("point", "low", "high", "numerator")}})
-        curves.append({"reacher": w, "points": points})
+        for steps in ticks(table):
+            one = number(by_estimand[estimand("reach_within", reacher=w, steps=steps)])
+            points.append(values.ArrivalPoint(steps, one.point, one.low, one.high, one.numerator))
+        curves.append(values.ArrivalCurve(w, tuple(points)))
     return curves
 
 
-def _failures(study: Study, options: Options) -> Json:
-    """Labels and step-level shares of the non-arrivals (Appendix D); ``loop_gaps`` compares the share of loops."""
-    found = failures(list(study.trajectories.values()))
+def _failures(study: Study, options: Options) -> values.FailureTable:
+    """Labels and step-level shares of the non-arrivals."""
+    by_reacher = failures(list(study.trajectories.values()))
     gaps = []
     for a, b in ordered(study.reachers, options.order)[:1]:
-        gap = share_gap(found[a], found[b], draws=options.draws, seed=options.seed, level=options.level)
-        short = {"point": gap.point, "low": gap.low, "high": gap.high, "note": gap.reason}
-        gaps.append({"reachers": [a, b], "value": {"key": None, "numerator": None, "denominator": None, **short}})
-    return {"reachers": [found[name].to_json() for name in study.reachers], "loop_gaps": gaps}
+        gap = share_gap(by_reacher[a], by_reacher[b], draws=options.draws, seed=options.seed, level=options.level)
+        gaps.append(values.ReacherGap((a, b), Number(None, gap.point, gap.low, gap.high, note=gap.reason)))
+    return values.FailureTable(tuple(by_reacher[name] for name in study.reachers), tuple(gaps))

@@ -1,20 +1,26 @@
-"""The page of a study, with a twin in JSON of every number beside it (:mod:`handoff.report.html`)."""
+"""The report of a handoff study, on the terminal and as a page."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from handoff.protocols.frontier.study import Study
-from handoff.report import format, html
-from handoff.report.study import episodes, figures, sentences, tables
-from handoff.report.study.document import Json
+from handoff.protocols.frontier.summary import summary
+from handoff.report import html, terminal
+from handoff.report.format import Json, Number, interval, percent, points
+from handoff.report.report import Options, Report
+from handoff.report.sheet import Card, Content, Section
+from handoff.report.study import document as documents
+from handoff.report.study import episodes, figures, tables, values
+from handoff.report.study.values import StudyDocument
 
-NAME = "report.html"
-
-#: Sections of the page in order: name, heading, and its short form.
+#: Sections in order: name, heading, and its short form.
 SECTIONS = (
     ("interaction", "Who reaches × who solves", "Interaction"),
     ("reach", "Reach: who arrives", "Reach"),
@@ -26,86 +32,130 @@ SECTIONS = (
 )
 
 
-def write(study: Study, numbers: Json, path: Path | None = None) -> tuple[Path, Path]:
-    """Write the page to ``path`` (``report.html`` in the run folder by default) and its twin beside it.
+class StudyReport(Report[Study, StudyDocument]):
+    """Where does the gain come from?"""
 
-    Returns both paths; raises as :func:`render` and :func:`handoff.report.html.write` do.
-    """
-    return html.write(render(study, numbers), numbers, study.folder if path is None else path, NAME)
+    def document(self, study: Study, options: Options, external: Study | None = None) -> StudyDocument:
+        return documents.document(study, options, external)
+
+    def content(self, document: StudyDocument) -> Content:
+        run, results, sentences = document.run, document.results, document.sentences
+        title = f"{run.environment.get('name', 'run')}, {run.split}"
+        head: dict[str, Any] = {
+            "heading": "Where does the gain come from?",
+            "title": title,
+            "kicker": f"Checkpoint handoff · {title}",
+        }
+        if results is None:
+            sheets = tables.counts(document.counts, run.reachers, run.solvers)
+            section = Section("so-far", "Counts so far", "Counts", (_owed(document.counts),), sheets)
+            return Content(**head, verdict=document.incomplete or "", warn=True, sections=[section])
+        drawn, sheets_of = figures.figures(run, results), tables.sheets(run, results)
+        verdict = sentences["verdict"] or sentences["missing"]
+        return Content(
+            **head,
+            verdict=" ".join(verdict),
+            cards=_cards(results.tables),
+            lead=[*sentences["gaps"], *sentences["gain"], *(sentences["missing"] if sentences["verdict"] else [])],
+            sections=[
+                Section(name, heading, short, sentences[name], sheets_of[name], drawn[name])
+                for name, heading, short in SECTIONS
+            ],
+            notes=[*sentences["study"], *sentences["intervals"]],
+        )
+
+    def page(self, study: Study, document: StudyDocument) -> str:
+        run, results = document.run, document.results
+        return html.render(
+            self.content(document),
+            document.to_json(),
+            template="study.html.j2",
+            script="browser.js",
+            name=self.page_name,
+            run=run,
+            sentences=document.sentences,
+            effects=[] if results is None else figures.figures(run, results)["effects"],
+            policies={name: _facts(described) for name, described in run.policies.items()},
+            environment=_facts(run.environment),
+            packed=episodes.pack(study),
+        )
+
+    def plan_lines(self, identity: Mapping[str, Any], folder: Path) -> list[str]:
+        protocol, tasks = identity["protocol"], identity["tasks"]
+        types = sorted(Counter(task["type"] for task in tasks).items())
+        cells = len(tasks) * protocol["slots"] * len(protocol["reachers"])
+        solvers, most = protocol["solvers"], protocol["solve_budget"]
+        return [
+            (
+                f"{identity['environment']['name']}, split {protocol['split']}: {len(tasks)} tasks "
+                f"({', '.join(f'{count} {name}' for name, count in types)})"
+            ),
+            (
+                f"reachers {', '.join(protocol['reachers'])}: {cells} trajectories ({protocol['slots']} seed slots) of "
+                f"at most {protocol['reach_budget']} actions, until exactly {protocol['depth']} from success"
+            ),
+            f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {most} actions",
+            *(f"policy {name}: {_policy(name, described)}" for name, described in identity["policies"].items()),
+            f"run folder: {folder}",
+        ]
+
+    def show_result(self, console: Console, study: Study) -> None:
+        """Endpoints, Reach and Solve per cell with counts, and what is owed."""
+        counts = summary(study)
+        for sheet in tables.counts(counts, study.reachers, study.solvers):
+            terminal.show_sheet(console, sheet)
+        terminal.say(console, _owed(counts))
+        if not counts["complete"]:
+            terminal.say(console, "The run is not complete: type its command again to go on.", style="yellow")
 
 
-def render(study: Study, numbers: Json) -> str:
-    """The page as text.  Raises :class:`~handoff.errors.UsageError` if jinja2 is missing."""
-    complete = numbers["tables"] is not None
-    style, script = html.template("page.css"), html.template("browser.js")
-    run = numbers["run"]
-    return html.render(
-        "page.html.j2",
-        numbers=numbers,
-        run=run,
-        complete=complete,
-        title=f"{run['environment'].get('name', 'run')}, {run['split']}",
-        sections=SECTIONS,
-        tables=tables.sections(numbers) if complete else {},
-        figures=figures.figures(numbers) if complete else {},
-        headline=_headline(numbers) if complete else [],
-        verdict=" ".join(numbers["sentences"]["verdict"] or numbers["sentences"]["missing"]) if complete else "",
-        counts=None if complete else tables.counts(numbers, run["reachers"], run["solvers"]),
-        styles={name: k for k, name in enumerate(dict.fromkeys((*run["reachers"], *run["solvers"])))},
-        policies={name: _facts(facts) for name, facts in run["policies"].items()},
-        environment=_facts(run["environment"]),
-        packed=episodes.pack(study),
-        style=style,
-        script=script,
-        style_digest=html.digest(style),
-        script_digest=html.digest(script),
+REPORT = StudyReport()
+
+
+def _policy(name: str, described: Mapping[str, Any]) -> str:
+    spec = str(described["spec"])
+    if described.get("kind") != "builtin":
+        return spec
+    return f"{spec}, a small checkpoint that ships with handoff (another one: -p {name}=SPEC)"
+
+
+def _owed(counts: Json) -> str:
+    owed, planned = counts["owed"], counts["planned"]
+    return (
+        f"planned {planned['trajectories']} trajectories and {planned['endpoints']} endpoints; "
+        f"owed {owed['trajectories']} and {owed['endpoints']}"
     )
 
 
-def _headline(numbers: Json) -> list[Json]:
-    """The cards at the top: the leading gaps, the interaction, and the whole gain."""
-    found, lead = numbers["tables"], sentences.headline(numbers["tables"])
-    reached = {row["reacher"]: row["reach"] for row in found["reach"]["rows"]}
-    solved = {row["solver"]: row["value"] for row in found["solve"]["pooled"]}
-    effects = {(row["reacher"], *row["solvers"]): row["value"] for row in found["endpoints"]["solver_effects"]}
-    cells = {(row["reacher"], row["solver"]): row["value"] for row in found["endpoints"]["cells"]}
-    cards = []
-    if lead["reach"]:
-        a, b = lead["reach"]["reachers"]
-        told = f"{b} arrives in {format.percent(reached[b]['point'])}, {a} in {format.percent(reached[a]['point'])}"
-        cards.append(_card("Reach gap", lead["reach"]["value"], told))
-    if lead["solve"]:
-        a, b = lead["solve"]["solvers"]
-        told = (
-            f"from the same states {b} completes {format.percent(solved[b]['point'])}, "
-            f"{a} {format.percent(solved[a]['point'])}"
-        )
-        cards.append(_card("Same-state Solve gap", lead["solve"]["value"], told))
-    if lead["interaction"]:
-        (a, b), (c, d) = lead["interaction"]["reachers"], lead["interaction"]["solvers"]
-        told = (
-            f"solver effect {format.points(effects[b, c, d]['point'])} under reacher {b}, "
-            f"{format.points(effects[a, c, d]['point'])} under {a}"
-        )
-        cards.append(_card("Interaction", lead["interaction"]["value"], told))
-    for row in found["endpoints"]["gains"][:1]:
-        a, b = row["checkpoints"]
-        told = f"endpoint {format.percent(cells[a, a]['point'])} to {format.percent(cells[b, b]['point'])}"
-        cards.append(_card("Whole gain", row["value"], f"{told}, {a} to {b} in both roles"))
+def _cards(found: values.StudyTables) -> list[Card]:
+    """The leading gaps, the interaction, and the whole gain."""
+    reach, endpoints, cards = found.reach.by_reacher, found.endpoints, []
+    if found.reach_gap:
+        a, b = found.reach_gap.reachers
+        about = f"{b} arrives in {percent(reach[b].reach.point)}, {a} in {percent(reach[a].reach.point)}"
+        cards.append(_card("Reach gap", found.reach_gap.value, about))
+    if found.solve_gap:
+        a, b = found.solve_gap.solvers
+        first, second = (percent(found.solve.by_solver[name].point) for name in (a, b))
+        about = f"from the same states {b} completes {second}, {a} {first}"
+        cards.append(_card("Same-state Solve gap", found.solve_gap.value, about))
+    if found.interaction:
+        (a, b), solvers = found.interaction.reachers, found.interaction.solvers
+        first, second = (points(endpoints.solver_effect(name, solvers).point) for name in (a, b))
+        about = f"solver effect {second} under reacher {b}, {first} under {a}"
+        cards.append(_card("Interaction", found.interaction.interaction, about))
+    for gain in endpoints.gains[:1]:
+        a, b = gain.checkpoints
+        first, second = (percent(endpoints.by_cell[name, name].point) for name in (a, b))
+        cards.append(_card("Whole gain", gain.value, f"endpoint {first} to {second}, {a} to {b} in both roles"))
     return cards
 
 
-def _card(name: str, value: Json, told: str) -> Json:
-    shown = format.interval(value)
-    return {
-        "name": name,
-        "points": format.points(value["point"]),
-        "interval": shown,
-        "note": None if shown else value["note"],
-        "told": told,
-    }
+def _card(name: str, value: Number, about: str) -> Card:
+    ends = interval(value)
+    return Card(name, points(value.point), " points", ends, None if ends else value.note, about)
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Facts of the manifest, shown as text."""
+    """Facts of the manifest, as text."""
     return [(str(key), value if isinstance(value, str) else json.dumps(value)) for key, value in facts.items()]

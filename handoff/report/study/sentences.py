@@ -1,17 +1,17 @@
-"""Numbers in words: formats, and the sentences of a report, each made from the numbers that it states.
+"""The sentences of a handoff study's report, each made from the numbers that it states.
 
 Rates are percentages and differences are percentage points, both with one decimal, as in the paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+from handoff.estimation.estimands import Argument
 from handoff.report.format import (
     MINUS,
     Json,
-    amount,
+    decimal,
     gap_with_interval,
     percent,
     plural,
@@ -19,15 +19,8 @@ from handoff.report.format import (
     rate_with_interval,
     sign,
 )
-
-
-def notes(values: Sequence[Json]) -> list[str]:
-    """Why points or intervals are missing, each reason once with the number of values that it holds for."""
-    reasons: dict[str, int] = {}
-    for value in values:
-        if value["note"]:
-            reasons[value["note"]] = reasons.get(value["note"], 0) + 1
-    return [reason if count == 1 else f"{reason} ({count} values)" for reason, count in reasons.items()]
+from handoff.report.study import values
+from handoff.report.study.values import StudyFacts, StudyResults
 
 
 def incomplete(numbers: Json) -> str:
@@ -57,73 +50,62 @@ def lacking(reachers: Sequence[str], solvers: Sequence[str]) -> str | None:
     return None
 
 
-def sentences(numbers: Json) -> dict[str, list[str]]:
+def sentences(run: StudyFacts, counts: Json, results: StudyResults) -> dict[str, list[str]]:
     """The sentences of each section of a complete run's report."""
-    tables, run = numbers["tables"], numbers["run"]
-    said = {
-        "study": study(numbers),
-        **answer(numbers),
-        "reach": reach(tables["reach"], run),
-        "solve": solve(tables["solve"], tables["stages"]),
-        "interaction": interaction(tables["endpoints"]),
-        "stages": stages(tables["stages"]),
-        "budgets": budgets(tables["budgets"]),
-        "types": types(tables["types"]),
-        "failures": failures(numbers["failures"]),
-        "intervals": [method(numbers["intervals"])],
+    tables = results.tables
+    every = {
+        "study": study(run, counts),
+        **answer(results),
+        "reach": reach(tables.reach, run),
+        "solve": solve(tables.solve, tables.stages),
+        "interaction": interaction(tables.endpoints),
+        "stages": stages(tables.stages),
+        "budgets": budgets(tables.budgets),
+        "types": types(tables.types),
+        "failures": failures(results.failures),
+        "intervals": [method(results.intervals)],
     }
-    return {section: [sentence for sentence in found if sentence] for section, found in said.items()}
+    return {section: [sentence for sentence in some if sentence] for section, some in every.items()}
 
 
-def study(numbers: Json) -> list[str]:
-    run, planned = numbers["run"], numbers["planned"]
-    kinds = plural(len(run["types"]), "type")
+def study(run: StudyFacts, counts: Json) -> list[str]:
+    planned = counts["planned"]
     size = (
-        f"{plural(run['tasks'], 'task')} of {kinds} × {plural(run['slots'], 'seed slot')} × "
-        f"{plural(len(run['reachers']), 'reacher')} × {plural(len(run['solvers']), 'solver')}: "
+        f"{plural(run.tasks, 'task')} of {plural(len(run.types), 'type')} × {plural(run.slots, 'seed slot')} × "
+        f"{plural(len(run.reachers), 'reacher')} × {plural(len(run.solvers), 'solver')}: "
         f"{plural(planned['trajectories'], 'trajectory')} and {plural(planned['endpoints'], 'endpoint')}."
     )
     turns = (
-        f"A reacher has {plural(run['reach_budget'], 'action')}; at the first state exactly "
-        f"{plural(run['depth'], 'action')} from success it is stopped, and every solver goes on from the same clone "
-        f"with {plural(run['solve_budget'], 'action')}."
+        f"A reacher has {plural(run.reach_budget, 'action')}; at the first state exactly "
+        f"{plural(run.depth, 'action')} from success it is stopped, and every solver goes on from the same clone "
+        f"with {plural(run.solve_budget, 'action')}."
     )
     return [size, turns]
 
 
-def answer(numbers: Json) -> dict[str, list[str]]:
+def answer(results: StudyResults) -> dict[str, list[str]]:
     """Where the gain comes from, of the leading contrast; ``missing`` says what this run cannot tell."""
-    tables = numbers["tables"]
-    leading = headline(tables)
-    found: dict[str, list[str]] = {"verdict": [], "gaps": [], "gain": [], "missing": []}
-    if leading["reach"] is not None and leading["solve"] is not None:
-        found["verdict"].append(verdict(leading["reach"], leading["solve"], numbers["intervals"]["level"]))
-    named = (("reach", "Reach gap"), ("solve", "same-state Solve gap"), ("interaction", "interaction"))
-    parts = [f"{name} {gap_with_interval(leading[key]['value'])}" for key, name in named if leading[key]]
-    if parts:
-        told = ", ".join(parts)
-        found["gaps"].append(f"{told[0].upper()}{told[1:]}.")
-    if tables["endpoints"]["gains"]:
-        found["gain"].append(_gain(tables["endpoints"]))
-    if tables["endpoints"]["missing"]:
-        found["missing"].append(tables["endpoints"]["missing"])
-    return found
-
-
-def headline(tables: Json) -> Json:
-    """The leading Reach gap, same-state Solve gap and interaction: each a row with its ``value``, or ``None``."""
-    interactions = tables["endpoints"]["interactions"]
+    tables = results.tables
+    reach_gap, solve_gap, crossed = tables.reach_gap, tables.solve_gap, tables.interaction
+    parts = [
+        *([f"Reach gap {gap_with_interval(reach_gap.value)}"] if reach_gap else []),
+        *([f"same-state Solve gap {gap_with_interval(solve_gap.value)}"] if solve_gap else []),
+        *([f"interaction {gap_with_interval(crossed.interaction)}"] if crossed else []),
+    ]
+    gaps = ", ".join(parts)
+    missing = tables.endpoints.missing
     return {
-        "reach": next(iter(tables["reach"]["gaps"]), None),
-        "solve": next(iter(tables["solve"]["pooled_gaps"]), None),
-        "interaction": {**interactions[0], "value": interactions[0]["interaction"]} if interactions else None,
+        "verdict": [verdict(reach_gap, solve_gap, results.intervals.level)] if reach_gap and solve_gap else [],
+        "gaps": [f"{gaps[0].upper()}{gaps[1:]}."] if gaps else [],
+        "gain": [_gain(tables.endpoints)] if tables.endpoints.gains else [],
+        "missing": [missing] if missing else [],
     }
 
 
-def verdict(reach_gap: Json, solve_gap: Json, level: float) -> str:
+def verdict(reach_gap: values.ReacherGap, solve_gap: values.SolverGap, level: float) -> str:
     """One plain sentence on which of the two gaps is resolved, by their intervals."""
-    better = reach_gap["reachers"][1], solve_gap["solvers"][1]
-    reached, solved = sign(reach_gap["value"]), sign(solve_gap["value"])
+    better = reach_gap.reachers[1], solve_gap.solvers[1]
+    reached, solved = sign(reach_gap.value), sign(solve_gap.value)
     who = better[0] if better[0] == better[1] else f"{better[0]} as reacher and {better[1]} as solver"
     if (reached, solved) == (1, 1):
         return f"From both: {who} reaches the frontier more often, and solves better from identical states."
@@ -143,218 +125,194 @@ def verdict(reach_gap: Json, solve_gap: Json, level: float) -> str:
     return f"Not a plain gain: {who} {parts[0]} and {parts[1]}."
 
 
-def _gain(endpoints: Json) -> str:
+def _gain(table: values.EndpointTable) -> str:
     """endpoint_bb - endpoint_aa = solver alone + reacher alone + interaction (Eqs. 2 and 4)."""
-    gain = endpoints["gains"][0]
-    a, b = gain["checkpoints"]
-    cells = {(cell["reacher"], cell["solver"]): cell["value"] for cell in endpoints["cells"]}
-    parts = split(endpoints)
+    a, b = table.gains[0].checkpoints
+    cells, parts = table.by_cell, table.parts()
     assert parts is not None
-    both = parts["interaction"]["point"]
+    both = parts.interaction.point or 0.0
     rest = (
         f"{points(both)} more than their sum (the interaction)"
         if both >= 0
         else f"{points(-both).removeprefix('+')} less than their sum (the interaction is negative)"
     )
     return (
-        f"From {a} to {b} in both roles, endpoint success goes from {percent(cells[a, a]['point'])} to "
-        f"{percent(cells[b, b]['point'])}, {gap_with_interval(gain['value'])}: the solver alone brings "
-        f"{points(parts['solver']['point'])}, the reacher alone {points(parts['reacher']['point'])}, and both together "
-        f"{rest}."
+        f"From {a} to {b} in both roles, endpoint success goes from {percent(cells[a, a].point)} to "
+        f"{percent(cells[b, b].point)}, {gap_with_interval(table.gains[0].value)}: the solver alone brings "
+        f"{points(parts.solver.point)}, the reacher alone {points(parts.reacher.point)}, and both together {rest}."
     )
 
 
-def split(endpoints: Json) -> Json | None:
-    """The whole gain a -> b as solver alone (under reacher a), reacher alone (with solver a) and interaction."""
-    if not endpoints["gains"]:
-        return None
-    pair = endpoints["gains"][0]["checkpoints"]
-    a = pair[0]
-    return {
-        "checkpoints": pair,
-        "solver": _of(endpoints["solver_effects"], reacher=a, solvers=pair)["value"],
-        "reacher": _of(endpoints["reacher_effects"], solver=a, reachers=pair)["value"],
-        "interaction": _of(endpoints["interactions"], reachers=pair, solvers=pair)["interaction"],
-        "gain": endpoints["gains"][0]["value"],
-    }
-
-
-def _of(rows: Sequence[Json], **wanted: Any) -> Json:
-    return next(row for row in rows if all(row[name] == value for name, value in wanted.items()))
-
-
-def reach(table: Json, run: Json) -> list[str]:
-    found = []
-    rows = {row["reacher"]: row for row in table["rows"]}
-    for gap in table["gaps"][:1]:
-        a, b = gap["reachers"]
-        found.append(
-            f"{b} reaches the frontier in {percent(rows[b]['reach']['point'])} of its trajectories, {a} in "
-            f"{percent(rows[a]['reach']['point'])}: a Reach gap of {gap_with_interval(gap['value'])}."
-        )
-        found.append(
-            f"They take {amount(rows[b]['mean_actions']['point'])} and {amount(rows[a]['mean_actions']['point'])} "
-            f"actions on average until they arrive or stop, of at most {run['reach_budget']}."
-        )
-    if not table["gaps"]:
-        row = table["rows"][0]
-        found.append(
-            f"{row['reacher']} reaches the frontier in {rate_with_interval(row['reach'])} of its trajectories, and "
-            f"takes {amount(row['mean_actions']['point'])} actions on average until it arrives or stops."
-        )
-    return found
-
-
-def solve(table: Json, stages: Json) -> list[str]:
-    found = []
-    pooled = {row["solver"]: row["value"] for row in table["pooled"]}
-    for gap in table["pooled_gaps"][:1]:
-        a, b = gap["solvers"]
-        found.append(
-            f"From the same {plural(stages['states'], 'reached state')}, {b} completes {percent(pooled[b]['point'])} "
-            f"and {a} {percent(pooled[a]['point'])}: a same-state Solve gap of {gap_with_interval(gap['value'])}."
-        )
-        effects = [row for row in table["effects"] if row["solvers"] == [a, b] and row["value"]["point"] is not None]
-        if len(effects) > 1:
-            each = " and ".join(f"{points(row['value']['point'])} on those of {row['reacher']}" for row in effects)
-            found.append(f"By who reached the states, the gap is {each}.")
-    if not table["pooled_gaps"]:
-        row = table["pooled"][0]
-        found.append(
-            f"From {plural(stages['states'], 'reached state')}, {row['solver']} completes "
-            f"{rate_with_interval(row['value'])}."
-        )
-    return found
-
-
-def interaction(endpoints: Json) -> list[str]:
-    found = []
-    for row in endpoints["interactions"][:1]:
-        (a, b), (c, d) = row["reachers"], row["solvers"]
-        effects = {e["reacher"]: e["value"] for e in endpoints["solver_effects"] if e["solvers"] == [c, d]}
-        found.append(
-            f"Exchanging the solver {c} for {d} gains {points(effects[b]['point'])} points under reacher {b} and "
-            f"{points(effects[a]['point'])} under {a}: an interaction of {gap_with_interval(row['interaction'])}."
-        )
-        if row["arrival_term"]["point"] is not None and row["state_term"]["point"] is not None:
-            found.append(
-                f"In sample, {points(row['arrival_term']['point'])} of it is the arrival term and "
-                f"{points(row['state_term']['point'])} the state term (Eq. 9)."
-            )
-        if row["survivor_only"]["point"] is not None:
-            found.append(
-                "With non-arrivals dropped, which is another estimand, it would read "
-                f"{gap_with_interval(row['survivor_only'])}, {gap_with_interval(row['survivor_minus_interaction'])} "
-                "from the interaction."
-            )
-    return found
-
-
-def stages(table: Json) -> list[str]:
-    found = []
-    rows = {row["solver"]: row for row in table["rows"]}
-    for gap in table["gaps"][:1]:
-        a, b = gap["solvers"]
-        if rows[a]["bridge"]["point"] is None:
-            return ["No state was reached, so there is nothing to solve from."]
-        each = "; ".join(
-            f"{name} chooses a bridge action on {percent(rows[name]['bridge']['point'])} of the states and finishes "
-            f"from {percent(rows[name]['finish']['point'])} of those"
-            for name in (a, b)
-        )
-        found.append(f"{each}.")
-        found.append(
-            f"Of the {plural(table['states'], 'state')}, {gap['won_by_second_only']['numerator']} are won by {b} only "
-            f"and {gap['won_by_first_only']['numerator']} by {a} only."
-        )
-    return found
-
-
-def budgets(table: Json) -> list[str]:
-    if len(table["steps"]) < 2 or not table["gaps"]:
-        return []
-    first, last = table["steps"][0], table["steps"][-1]
-    gap = next((row for row in table["gaps"] if row["steps"] == [last, first]), None)
-    if gap is None:
-        return []
-    a, b = gap["reachers"]
-    value = gap["value"]
-    if value["point"] is None:
-        return []
-    words = "exceeds" if value["point"] > 0 else "stays below" if value["point"] < 0 else "equals"
-    return [f"{b} with {first} actions {words} {a} with {last}: {gap_with_interval(value)}."]
-
-
-def types(table: Json) -> list[str]:
-    prediction = table["prediction"]
-    if prediction is None and not table["rows"][0]["interactions"]:
-        return []
-    if prediction is None:
+def reach(table: values.ReachTable, run: StudyFacts) -> list[str]:
+    if not table.gaps:
+        row = table.rows[0]
         return [
-            "A prediction of the interaction (Eq. 10) takes its Solve gaps from a run of other tasks: --external RUN."
+            (
+                f"{row.reacher} reaches the frontier in {rate_with_interval(row.reach)} of its trajectories, and "
+                f"takes {decimal(row.mean_actions.point)} actions on average until it arrives or stops."
+            )
         ]
-    whole = prediction["whole"]
-    if whole["predicted"]["point"] is None:
-        return [f"There is no prediction: {whole['predicted']['note']}."]
-    found = (
-        "From the Reach gaps here and the Solve gaps of the external run, an interaction of "
-        f"{gap_with_interval(whole['predicted'])} is predicted (Eq. 10); observed is "
-        f"{gap_with_interval(whole['observed'])}, a residual of {gap_with_interval(whole['residual'])}."
+    a, b = (table.by_reacher[name] for name in table.gaps[0].reachers)
+    return [
+        (
+            f"{b.reacher} reaches the frontier in {percent(b.reach.point)} of its trajectories, {a.reacher} in "
+            f"{percent(a.reach.point)}: a Reach gap of {gap_with_interval(table.gaps[0].value)}."
+        ),
+        (
+            f"They take {decimal(b.mean_actions.point)} and {decimal(a.mean_actions.point)} actions on average until "
+            f"they arrive or stop, of at most {run.reach_budget}."
+        ),
+    ]
+
+
+def solve(table: values.SolveTable, stages: values.StageTable) -> list[str]:
+    states, pooled = plural(stages.states, "reached state"), table.by_solver
+    if not table.pooled_gaps:
+        row = table.pooled[0]
+        return [f"From {states}, {row.solver} completes {rate_with_interval(row.value)}."]
+    gap = table.pooled_gaps[0]
+    a, b = gap.solvers
+    sentences = [
+        (
+            f"From the same {states}, {b} completes {percent(pooled[b].point)} and {a} {percent(pooled[a].point)}: "
+            f"a same-state Solve gap of {gap_with_interval(gap.value)}."
+        )
+    ]
+    effects = [row for row in table.effects if row.solvers == gap.solvers and row.value.point is not None]
+    if len(effects) > 1:
+        each = " and ".join(f"{points(row.value.point)} on those of {row.reacher}" for row in effects)
+        sentences.append(f"By who reached the states, the gap is {each}.")
+    return sentences
+
+
+def interaction(table: values.EndpointTable) -> list[str]:
+    if not table.interactions:
+        return []
+    row = table.interactions[0]
+    (a, b), (c, d) = row.reachers, row.solvers
+    before, after = (table.solver_effect(reacher, row.solvers).point for reacher in (a, b))
+    sentences = [
+        (
+            f"Exchanging the solver {c} for {d} gains {points(after)} points under reacher {b} and {points(before)} "
+            f"under {a}: an interaction of {gap_with_interval(row.interaction)}."
+        )
+    ]
+    if row.arrival_term.point is not None and row.state_term.point is not None:
+        sentences.append(
+            f"In sample, {points(row.arrival_term.point)} of it is the arrival term and "
+            f"{points(row.state_term.point)} the state term (Eq. 9)."
+        )
+    if row.survivor_only.point is not None:
+        sentences.append(
+            "With non-arrivals dropped, which is another estimand, it would read "
+            f"{gap_with_interval(row.survivor_only)}, {gap_with_interval(row.survivor_minus_interaction)} "
+            "from the interaction."
+        )
+    return sentences
+
+
+def stages(table: values.StageTable) -> list[str]:
+    if not table.gaps:
+        return []
+    gap, rows = table.gaps[0], {row.solver: row for row in table.rows}
+    a, b = gap.solvers
+    if rows[a].bridge.point is None:
+        return ["No state was reached, so there is nothing to solve from."]
+    each = "; ".join(
+        f"{name} chooses a bridge action on {percent(rows[name].bridge.point)} of the states and finishes "
+        f"from {percent(rows[name].finish.point)} of those"
+        for name in (a, b)
     )
-    return [found]
+    return [
+        f"{each}.",
+        (
+            f"Of the {plural(table.states, 'state')}, {gap.won_by_second_only.numerator} are won by {b} only "
+            f"and {gap.won_by_first_only.numerator} by {a} only."
+        ),
+    ]
 
 
-def failures(table: Json) -> list[str]:
+def budgets(table: values.BudgetTable) -> list[str]:
+    if len(table.steps) < 2:
+        return []
+    first, last = table.steps[0], table.steps[-1]
+    gap = next((row for row in table.gaps if row.steps == (last, first)), None)
+    if gap is None or gap.value.point is None:
+        return []
+    a, b = gap.reachers
+    words = {1: "exceeds", 0: "equals", -1: "stays below"}[(gap.value.point > 0) - (gap.value.point < 0)]
+    return [f"{b} with {first} actions {words} {a} with {last}: {gap_with_interval(gap.value)}."]
+
+
+def types(table: values.TypeTable) -> list[str]:
+    if table.prediction is None:
+        source = (
+            "A prediction of the interaction (Eq. 10) takes its Solve gaps from a run of other tasks: --external RUN."
+        )
+        return [source] if table.rows[0].interactions else []
+    whole = table.prediction.whole
+    if whole.predicted.point is None:
+        return [f"There is no prediction: {whole.predicted.note}."]
+    return [
+        (
+            "From the Reach gaps here and the Solve gaps of the external run, an interaction of "
+            f"{gap_with_interval(whole.predicted)} is predicted (Eq. 10); observed is "
+            f"{gap_with_interval(whole.observed)}, a residual of {gap_with_interval(whole.residual)}."
+        )
+    ]
+
+
+def failures(table: values.FailureTable) -> list[str]:
     """Who fails to arrive, and the most frequent way."""
-    found = []
-    for one in table["reachers"]:
-        if not one["trajectories"]:
-            found.append(f"{one['reacher']} always arrives.")
+    sentences = []
+    for one in table.reachers:
+        if not one.trajectories:
+            sentences.append(f"{one.reacher} always arrives.")
             continue
-        label, count = max(one["labels"].items(), key=lambda item: item[1])
-        found.append(
-            f"{one['reacher']} fails to arrive in {plural(one['trajectories'], 'trajectory')}, most often by "
-            f"{label.replace('_', ' ')} ({count:,}), and leaves the state unchanged on {percent(one['unchanged'])} of "
+        label, count = max(one.labels.items(), key=lambda item: item[1])
+        sentences.append(
+            f"{one.reacher} fails to arrive in {plural(one.trajectories, 'trajectory')}, most often by "
+            f"{label.replace('_', ' ')} ({count:,}), and leaves the state unchanged on {percent(one.unchanged)} of "
             "their steps."
         )
-    return found
+    return sentences
 
 
-def method(intervals: Json) -> str:
-    named = {
+def method(intervals: values.Method) -> str:
+    names = {
         "rescaled": "rescaled task-stratified paired bootstrap, Student's t percentiles; rates: Wilson's score on the "
         "trials that their variance is worth",
         "paper": "ordinary task-stratified paired bootstrap, percentiles, as in the paper",
     }
     return (
-        f"{intervals['level']:.0%} intervals in brackets: {named.get(intervals['method'], intervals['method'])}; "
-        f"{intervals['draws']:,} draws, seed {intervals['seed']}."
+        f"{intervals.level:.0%} intervals in brackets: {names.get(intervals.method, intervals.method)}; "
+        f"{intervals.draws:,} draws, seed {intervals.seed}."
     )
 
 
-def name_of(name: str, told: Json) -> str:
+def name_of(name: str, given: Mapping[str, Argument]) -> str:
     """An estimand in the report's words."""
     match name:
         case "reach" | "mean_actions":
-            return f"{'Reach' if name == 'reach' else 'mean actions'}, {told['reacher']}"
+            return f"{'Reach' if name == 'reach' else 'mean actions'}, {given['reacher']}"
         case "endpoint" | "solve":
-            return f"{name.replace('solve', 'Solve')}, {told['reacher']} then {told['solver']}"
+            return f"{name.replace('solve', 'Solve')}, {given['reacher']} then {given['solver']}"
         case "reach_within":
-            return f"Reach within {told['steps']}, {told['reacher']}"
-        case "reach_within_gap" if told["a_steps"] == told["b_steps"]:
-            return f"Reach gap within {told['a_steps']}, {told['a']} → {told['b']}"
+            return f"Reach within {given['steps']}, {given['reacher']}"
+        case "reach_within_gap" if given["a_steps"] == given["b_steps"]:
+            return f"Reach gap within {given['a_steps']}, {given['a']} → {given['b']}"
         case "reach_within_gap":
-            return f"{told['b']} within {told['b_steps']} {MINUS} {told['a']} within {told['a_steps']}"
+            return f"{given['b']} within {given['b_steps']} {MINUS} {given['a']} within {given['a_steps']}"
         case "completion" | "bridge" | "finish":
-            return f"{name}, {told['solver']}"
+            return f"{name}, {given['solver']}"
         case "won_only":
-            return f"won by {told['winner']}, not {told['loser']}"
+            return f"won by {given['winner']}, not {given['loser']}"
         case "solver_effect" | "endpoint_effect":
             kind = "Solve" if name == "solver_effect" else "endpoint"
-            return f"{kind} effect of {told['a']} → {told['b']} after {told['reacher']}"
+            return f"{kind} effect of {given['a']} → {given['b']} after {given['reacher']}"
         case "reacher_effect":
-            return f"endpoint effect of {told['a']} → {told['b']} before {told['solver']}"
-    pair = f"{told['a']} → {told['b']}"
-    if "c" in told and (told["c"], told["d"]) != (told["a"], told["b"]):
-        pair += f" × {told['c']} → {told['d']}"
+            return f"endpoint effect of {given['a']} → {given['b']} before {given['solver']}"
+    pair = f"{given['a']} → {given['b']}"
+    if "c" in given and (given["c"], given["d"]) != (given["a"], given["b"]):
+        pair += f" × {given['c']} → {given['d']}"
     return f"{name.replace('_', ' ').replace('reach', 'Reach')}, {pair}"

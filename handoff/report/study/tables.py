@@ -1,254 +1,227 @@
-"""The tables of a report, once for the terminal and the page: the paper's Tables 1, 2, 3, 6 and 7 in its terms.
-
-Each is built from :func:`handoff.report.study.document.document` and knows nothing of how it will be drawn.
-"""
+"""The sheets of a handoff study: the paper's Tables 1, 2, 3, 6 and 7 in its terms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from handoff.report.format import MINUS, NONE, Json, amount, arrow, interval, percent, plural
-from handoff.report.sheet import EMPTY, Cell, Row, Sheet, gap, mean, rate
+from handoff.protocols.frontier.failures import Failures
+from handoff.report.format import MINUS, NONE, Json, Number, arrow, decimal, interval, percent, plural
+from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, gap, mean, rate
+from handoff.report.study import values
+from handoff.report.study.values import Pair, StudyFacts
 
 
-def sections(numbers: Json) -> dict[str, list[Sheet]]:
-    """The tables of every section of a complete run's report; an empty list where there is nothing to show."""
-    tables, run = numbers["tables"], numbers["run"]
+def sheets(run: StudyFacts, results: values.StudyResults) -> dict[str, list[Sheet]]:
+    """The sheets of every section; an empty list where there is nothing to show."""
+    tables = results.tables
     return {
-        "interaction": [endpoints(tables["endpoints"], run), *interactions(tables["endpoints"])],
-        "reach": [reach(tables["reach"], run)],
-        "solve": [solve(tables["solve"], run)],
-        "stages": list(stages(tables["stages"])),
-        "types": list(types(tables["types"], run)),
-        "budgets": list(budgets(tables["budgets"], run)),
-        "failures": list(failures(numbers["failures"])),
+        "interaction": [endpoints(tables.endpoints, run), *interactions(tables.endpoints)],
+        "reach": [reach(tables.reach, run)],
+        "solve": [solve(tables.solve, run)],
+        "stages": list(stages(tables.stages)),
+        "types": list(types(tables.types, run)),
+        "budgets": list(budgets(tables.budgets, run)),
+        "failures": list(failures(results.failures)),
     }
 
 
-def endpoints(table: Json, run: Json) -> Sheet:
-    cells = {(cell["reacher"], cell["solver"]): cell["value"] for cell in table["cells"]}
-    effects = _distinct(effect["solvers"] for effect in table["solver_effects"])
+def endpoints(table: values.EndpointTable, run: StudyFacts) -> Sheet:
+    rows = _crossing(run, table.cells, table.solver_effects)
+    solver_pairs = _distinct(effect.solvers for effect in table.solver_effects)
+    for place, pair in enumerate(_distinct(effect.reachers for effect in table.reacher_effects)):
+        cells = [gap(effect.value) for effect in table.reacher_effects if effect.reachers == pair]
+        rows.append(SheetRow(arrow(pair), (*cells, *(EMPTY for _ in solver_pairs)), divided=place == 0))
+    title = "Table 1. Endpoint success (non-arrivals are failures), effects in points"
+    return Sheet(title, _columns("reacher", run, solver_pairs), tuple(rows))
+
+
+def _crossing(
+    run: StudyFacts, cells: Iterable[values.CellNumber], effects: Sequence[values.SolverEffect]
+) -> list[SheetRow]:
+    """A row per reacher: its cells, then the solver effects."""
+    by_cell = {(cell.reacher, cell.solver): cell.value for cell in cells}
     rows = []
-    for reacher in run["reachers"]:
-        found = [rate(cells[reacher, solver]) for solver in run["solvers"]]
-        found += [gap(effect["value"]) for effect in table["solver_effects"] if effect["reacher"] == reacher]
-        rows.append(Row(reacher, tuple(found)))
-    for pair in _distinct(effect["reachers"] for effect in table["reacher_effects"]):
-        found = [gap(effect["value"]) for effect in table["reacher_effects"] if effect["reachers"] == pair]
-        rows.append(Row(arrow(pair), (*found, *(EMPTY for _ in effects)), divided=len(rows) == len(run["reachers"])))
-    columns = ("reacher", *(f"solver {name}" for name in run["solvers"]), *map(arrow, effects))
-    return Sheet("Table 1. Endpoint success (non-arrivals are failures), effects in points", columns, tuple(rows))
+    for reacher in run.reachers:
+        rates = [rate(by_cell[reacher, solver]) for solver in run.solvers]
+        rows.append(SheetRow(reacher, (*rates, *(gap(one.value) for one in effects if one.reacher == reacher))))
+    return rows
 
 
-INTERACTIONS = (
-    ("interaction I (Eq. 4)", "interaction"),
-    ("arrival term (Eq. 9)", "arrival_term"),
-    ("state term (Eq. 9)", "state_term"),
-    ("survivor-only interaction", "survivor_only"),
-    ("survivor-only minus I", "survivor_minus_interaction"),
-)
+def _columns(first: str, run: StudyFacts, solver_pairs: Iterable[Pair]) -> tuple[str, ...]:
+    return (first, *(f"solver {name}" for name in run.solvers), *map(arrow, solver_pairs))
 
 
-def interactions(table: Json) -> Iterator[Sheet]:
-    """Three contrasts a table."""
-    found = table["interactions"]
-    for first in range(0, len(found), 3):
-        some = found[first : first + 3]
-        rows = [Row(name, tuple(gap(row[key]) for row in some)) for name, key in INTERACTIONS]
-        columns = ("points", *(crossing(row) for row in some))
-        yield Sheet("Interaction of reacher and solver, in points", columns, tuple(rows))
+def interactions(table: values.EndpointTable) -> Iterator[Sheet]:
+    """Three contrasts per sheet."""
+    for first in range(0, len(table.interactions), 3):
+        some = table.interactions[first : first + 3]
+        quantities = (
+            ("interaction I (Eq. 4)", [one.interaction for one in some]),
+            ("arrival term (Eq. 9)", [one.arrival_term for one in some]),
+            ("state term (Eq. 9)", [one.state_term for one in some]),
+            ("survivor-only interaction", [one.survivor_only for one in some]),
+            ("survivor-only minus I", [one.survivor_minus_interaction for one in some]),
+        )
+        rows = tuple(SheetRow(name, tuple(map(gap, numbers))) for name, numbers in quantities)
+        columns = ("points", *(one.label for one in some))
+        yield Sheet("Interaction of reacher and solver, in points", columns, rows)
 
 
-def crossing(row: Json) -> str:
-    """``sft → rl``, of both roles or of either."""
-    if row["reachers"] == row["solvers"]:
-        return arrow(row["reachers"])
-    return f"{arrow(row['reachers'])} × {arrow(row['solvers'])}"
-
-
-def reach(table: Json, run: Json) -> Sheet:
-    rows = [Row(row["reacher"], (rate(row["reach"]), mean(row["mean_actions"]))) for row in table["rows"]]
-    for number, found in enumerate(table["gaps"]):
-        rows.append(Row(arrow(found["reachers"]), (gap(found["value"]), EMPTY), divided=number == 0))
-    title = f"Table 2a. Reach: arrival exactly {plural(run['depth'], 'action')} from success"
+def reach(table: values.ReachTable, run: StudyFacts) -> Sheet:
+    rows = [SheetRow(row.reacher, (rate(row.reach), mean(row.mean_actions))) for row in table.rows]
+    for place, row in enumerate(table.gaps):
+        rows.append(SheetRow(arrow(row.reachers), (gap(row.value), EMPTY), divided=place == 0))
+    title = f"Table 2a. Reach: arrival exactly {plural(run.depth, 'action')} from success"
     return Sheet(title, ("reacher", "Reach", "mean actions"), tuple(rows))
 
 
-def solve(table: Json, run: Json) -> Sheet:
-    cells = {(cell["reacher"], cell["solver"]): cell["value"] for cell in table["cells"]}
-    rows = []
-    for reacher in run["reachers"]:
-        found = [rate(cells[reacher, solver]) for solver in run["solvers"]]
-        found += [gap(effect["value"]) for effect in table["effects"] if effect["reacher"] == reacher]
-        rows.append(Row(reacher, tuple(found)))
+def solve(table: values.SolveTable, run: StudyFacts) -> Sheet:
+    rows = _crossing(run, table.cells, table.effects)
     if len(rows) > 1:
-        pooled = [rate(row["value"]) for row in table["pooled"]] + [gap(row["value"]) for row in table["pooled_gaps"]]
-        rows.append(Row("all", tuple(pooled), divided=True))
-    contrasts = _distinct(row["solvers"] for row in table["pooled_gaps"])
-    columns = ("states of", *(f"solver {name}" for name in run["solvers"]), *map(arrow, contrasts))
-    return Sheet("Table 2b. Solve: completion from identical cloned states, effects in points", columns, tuple(rows))
+        pooled = [rate(row.value) for row in table.pooled] + [gap(row.value) for row in table.pooled_gaps]
+        rows.append(SheetRow("all", tuple(pooled), divided=True))
+    title = "Table 2b. Solve: completion from identical cloned states, effects in points"
+    return Sheet(title, _columns("states of", run, (row.solvers for row in table.pooled_gaps)), tuple(rows))
 
 
-STAGES = ("bridge", "finish", "completion")
-
-
-def stages(table: Json) -> Iterator[Sheet]:
-    rows = [Row(row["solver"], tuple(rate(row[stage]) for stage in STAGES)) for row in table["rows"]]
-    for number, found in enumerate(table["gaps"]):
-        cells = tuple(gap(found[stage]) for stage in STAGES)
-        rows.append(Row(arrow(found["solvers"]), cells, divided=number == 0))
-    title = f"Table 3. Solve as bridge × finish, of {plural(table['states'], 'reached state')}"
-    yield Sheet(title, ("solver", "bridge", "finish given bridge", "completion"), tuple(rows))
+def stages(table: values.StageTable) -> Iterator[Sheet]:
+    rows = [SheetRow(row.solver, (rate(row.bridge), rate(row.finish), rate(row.completion))) for row in table.rows]
     only = []
-    for found in table["gaps"]:
-        a, b = found["solvers"]
-        only.append(Row(f"{b}, not {a}", (_states(found["won_by_second_only"]),)))
-        only.append(Row(f"{a}, not {b}", (_states(found["won_by_first_only"]),)))
+    for place, one in enumerate(table.gaps):
+        cells = (gap(one.bridge), gap(one.finish), gap(one.completion))
+        rows.append(SheetRow(arrow(one.solvers), cells, divided=place == 0))
+        a, b = one.solvers
+        only.append(SheetRow(f"{b}, not {a}", (_states(one.won_by_second_only),)))
+        only.append(SheetRow(f"{a}, not {b}", (_states(one.won_by_first_only),)))
+    title = f"Table 3. Solve as bridge × finish, of {plural(table.states, 'reached state')}"
+    yield Sheet(title, ("solver", "bridge", "finish given bridge", "completion"), tuple(rows))
     if only:
         yield Sheet("Table 3, continued. States won by one solver only", ("won by", "states"), tuple(only))
 
 
-def _states(value: Json) -> Cell:
-    return Cell(str(value["numerator"]), f"of {value['denominator']}", interval(value), value["note"])
+def _states(value: Number) -> SheetCell:
+    return SheetCell(str(value.numerator), f"of {value.denominator}", interval(value), value.note)
 
 
-def types(table: Json, run: Json) -> Iterator[Sheet]:
-    rows = table["rows"]
-    contrasts = [found["reachers"] for found in rows[0]["reach_gaps"][:1]]
+def types(table: values.TypeTable, run: StudyFacts) -> Iterator[Sheet]:
+    """The leading contrast of each role by task type."""
+    first = table.rows[0]
     yield Sheet(
         "Table 6a. Reach by task type",
-        ("task type", *run["reachers"], *map(arrow, contrasts)),
+        ("task type", *run.reachers, *(arrow(one.reachers) for one in first.reach_gaps[:1])),
         tuple(
-            Row(
-                row["type"],
-                (
-                    *(rate(found["value"]) for found in row["reach"]),
-                    *(gap(found["value"]) for found in row["reach_gaps"][:1]),
-                ),
-            )
-            for row in rows
+            SheetRow(row.type, (*(rate(one.value) for one in row.reach), *(gap(g.value) for g in row.reach_gaps[:1])))
+            for row in table.rows
         ),
     )
-    contrasts = [found["solvers"] for found in rows[0]["completion_gaps"][:1]]
     yield Sheet(
         "Table 6b. Solve by task type, from all reached states",
-        ("task type", *run["solvers"], *map(arrow, contrasts)),
+        ("task type", *run.solvers, *(arrow(one.solvers) for one in first.completion_gaps[:1])),
         tuple(
-            Row(
-                row["type"],
-                (
-                    *(rate(found["value"]) for found in row["completion"]),
-                    *(gap(found["value"]) for found in row["completion_gaps"][:1]),
-                ),
+            SheetRow(
+                row.type,
+                (*(rate(one.value) for one in row.completion), *(gap(g.value) for g in row.completion_gaps[:1])),
             )
-            for row in rows
+            for row in table.rows
         ),
     )
-    if table["prediction"] is not None:
-        yield _prediction(table["prediction"])
-    elif rows[0]["interactions"]:
-        each = [row["interactions"][0] for row in rows]
-        yield Sheet(
-            "Table 6c. Observed interaction by task type, in points",
-            ("task type", crossing(each[0])),
-            tuple(Row(row["type"], (gap(found["value"]),)) for row, found in zip(rows, each, strict=True)),
-        )
+    if table.prediction is not None:
+        yield _prediction(table.prediction)
+    elif first.interactions:
+        rows = tuple(SheetRow(row.type, (gap(row.interactions[0].value),)) for row in table.rows)
+        title = "Table 6c. Observed interaction by task type, in points"
+        yield Sheet(title, ("task type", first.interactions[0].label), rows)
 
 
-def _prediction(prediction: Json) -> Sheet:
-    shown = ("predicted", "observed", "residual")  # the Reach gaps stand in 6a
-    rows = [Row(row["type"], tuple(gap(row[name]) for name in ("external_gap", *shown))) for row in prediction["rows"]]
-    whole = tuple(gap(prediction["whole"][name]) for name in shown)
-    rows.append(Row("all", (EMPTY, *whole), divided=True))
-    columns = ("task type", "external Solve gap", *shown)
+def _prediction(table: values.PredictionTable) -> Sheet:
+    rows = []
+    for row in (*table.rows, table.whole):
+        external = EMPTY if row.external_gap is None else gap(row.external_gap)  # Table 6a has the Reach gaps
+        cells = (external, gap(row.predicted), gap(row.observed), gap(row.residual))
+        rows.append(SheetRow(row.type or "all", cells, divided=row.type is None))
+    columns = ("task type", "external Solve gap", "predicted", "observed", "residual")
     return Sheet("Table 6c. Interaction by task type, predicted (Eq. 10) and observed, in points", columns, tuple(rows))
 
 
-def budgets(table: Json, run: Json) -> Iterator[Sheet]:
-    steps = table["steps"]
-    if not steps:
+def budgets(table: values.BudgetTable, run: StudyFacts) -> Iterator[Sheet]:
+    if not table.steps:
         return
-    levels = {(level["reacher"], level["steps"]): level["value"] for level in table["levels"]}
-    rows = [Row(reacher, tuple(rate(levels[reacher, at]) for at in steps)) for reacher in run["reachers"]]
-    for number, pair in enumerate(_distinct(found["reachers"] for found in table["gaps"])):
-        same = {
-            found["steps"][0]: found["value"]
-            for found in table["gaps"]
-            if found["reachers"] == pair and found["steps"][0] == found["steps"][1]
-        }
-        rows.append(Row(arrow(pair), tuple(gap(same[at]) for at in steps), divided=number == 0))
-    columns = ("reacher", *(plural(at, "action") for at in steps))
+    levels = {(level.reacher, level.steps): level.value for level in table.levels}
+    rows = [SheetRow(reacher, tuple(rate(levels[reacher, at]) for at in table.steps)) for reacher in run.reachers]
+    for place, pair in enumerate(_distinct(one.reachers for one in table.gaps)):
+        same = {one.steps: one.value for one in table.gaps if one.reachers == pair}
+        rows.append(SheetRow(arrow(pair), tuple(gap(same[at, at]) for at in table.steps), divided=place == 0))
+    columns = ("reacher", *(plural(at, "action") for at in table.steps))
     yield Sheet("Table 7. Arrival by reacher budget", columns, tuple(rows))
     across = []
-    for found in table["gaps"]:
-        (a, b), (first, second) = found["reachers"], found["steps"]
+    for one in table.gaps:
+        (a, b), (first, second) = one.reachers, one.steps
         if first != second:
-            across.append(Row(f"{b} at {second} {MINUS} {a} at {first}", (gap(found["value"]),)))
+            across.append(SheetRow(f"{b} at {second} {MINUS} {a} at {first}", (gap(one.value),)))
     if across:
         yield Sheet("Table 7, continued. Arrival across budgets", ("contrast", "points"), tuple(across))
 
 
-SHARES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("repeats the action before", "repeats", percent),
-    ("revisits an earlier state", "revisits", percent),
-    ("leaves the state unchanged", "unchanged", percent),
-    ("distinct actions (median)", "median_distinct", amount),
-)
-
-
-def failures(table: Json) -> Iterator[Sheet]:
-    found = table["reachers"]
-    if not any(one["trajectories"] for one in found):
+def failures(table: values.FailureTable) -> Iterator[Sheet]:
+    reachers = table.reachers
+    if not any(one.trajectories for one in reachers):
         return
-    columns = ("label", *(f"{one['reacher']} (n = {one['trajectories']})" for one in found))
-    rows = [Row(label.replace("_", " "), tuple(_label(one, label) for one in found)) for label in found[0]["labels"]]
-    for gap_row in table["loop_gaps"]:
-        a, b = gap_row["reachers"]
-        filler = tuple(EMPTY for _ in found[1:])
-        rows.append(Row(f"loop, {b} {MINUS} {a}, points", (gap(gap_row["value"]), *filler), divided=True))
+    columns = ("label", *(f"{one.reacher} (n = {one.trajectories})" for one in reachers))
+    rows = [
+        SheetRow(label.replace("_", " "), tuple(_label(one, label) for one in reachers)) for label in reachers[0].labels
+    ]
+    for row in table.loop_gaps:
+        a, b = row.reachers
+        filler = tuple(EMPTY for _ in reachers[1:])
+        rows.append(SheetRow(f"loop, {b} {MINUS} {a}, points", (gap(row.value), *filler), divided=True))
     yield Sheet("Non-arrivals by label", columns, tuple(rows))
-    shares = [Row(name, tuple(Cell(shown(one[key])) for one in found)) for name, key, shown in SHARES]
-    yield Sheet("Steps of the non-arrivals", ("share of steps", *(one["reacher"] for one in found)), tuple(shares))
+    shares = (
+        ("repeats the action before", [percent(one.repeats) for one in reachers]),
+        ("revisits an earlier state", [percent(one.revisits) for one in reachers]),
+        ("leaves the state unchanged", [percent(one.unchanged) for one in reachers]),
+        ("distinct actions (median)", [decimal(one.median_distinct) for one in reachers]),
+    )
+    steps = tuple(SheetRow(name, tuple(map(SheetCell, texts))) for name, texts in shares)
+    yield Sheet("Steps of the non-arrivals", ("share of steps", *(one.reacher for one in reachers)), steps)
 
 
-def _label(one: Json, label: str) -> Cell:
-    count = one["labels"][label]
-    return Cell(str(count), percent(count / one["trajectories"]) if one["trajectories"] else NONE)
+def _label(one: Failures, label: str) -> SheetCell:
+    share = one.share(label)
+    return SheetCell(str(one.labels[label]), NONE if share is None else percent(share))
 
 
-def counts(numbers: Json, reachers: Sequence[str], solvers: Sequence[str]) -> list[Sheet]:
+def counts(summary: Json, reachers: Sequence[str], solvers: Sequence[str]) -> list[Sheet]:
     """Counts without intervals, of :func:`handoff.protocols.frontier.summary.summary`: a run as far as it has got."""
-    cells = {(cell["reacher"], cell["solver"]): cell for cell in numbers["cells"]}
+    cells = {(cell["reacher"], cell["solver"]): cell for cell in summary["cells"]}
     columns = ("reacher", *(f"solver {name}" for name in solvers))
 
-    def crossing_of(rate_of: str, of: str) -> tuple[Row, ...]:
+    def crossing(rate_of: str, of: str) -> tuple[SheetRow, ...]:
         return tuple(
-            Row(reacher, tuple(_so_far(cells[reacher, solver], rate_of, of) for solver in solvers))
+            SheetRow(reacher, tuple(_so_far(cells[reacher, solver], rate_of, of) for solver in solvers))
             for reacher in reachers
         )
 
-    arrived = [
-        Row(
-            one["reacher"],
-            (Cell(percent(one["reach"]), f"{one['arrived']}/{one['trajectories']}"), Cell(amount(one["mean_actions"]))),
+    reach_rows = tuple(
+        SheetRow(
+            row["reacher"],
+            (
+                SheetCell(percent(row["reach"]), f"{row['arrived']}/{row['trajectories']}"),
+                SheetCell(decimal(row["mean_actions"])),
+            ),
         )
-        for one in numbers["reach"]
-    ]
-    reach_title = f"Reach: arrival exactly {plural(numbers['depth'], 'action')} from success"
+        for row in summary["reach"]
+    )
+    reach_title = f"Reach: arrival exactly {plural(summary['depth'], 'action')} from success"
     return [
-        Sheet("Endpoint success (non-arrivals are failures)", columns, crossing_of("endpoint", "rows")),
-        Sheet(reach_title, ("reacher", "Reach", "mean actions"), tuple(arrived)),
-        Sheet("Solve: completion from identical cloned states", columns, crossing_of("solve", "arrived")),
+        Sheet("Endpoint success (non-arrivals are failures)", columns, crossing("endpoint", "rows")),
+        Sheet(reach_title, ("reacher", "Reach", "mean actions"), reach_rows),
+        Sheet("Solve: completion from identical cloned states", columns, crossing("solve", "arrived")),
     ]
 
 
-def _so_far(cell: Json, rate_of: str, of: str) -> Cell:
-    return Cell(percent(cell[rate_of]), f"{cell['won']}/{cell[of]}")
+def _so_far(cell: Json, rate_of: str, of: str) -> SheetCell:
+    return SheetCell(percent(cell[rate_of]), f"{cell['won']}/{cell[of]}")
 
 
-def _distinct(pairs: Sequence[list[str]] | Iterator[list[str]]) -> list[list[str]]:
-    found: list[list[str]] = []
-    for pair in pairs:
-        if pair not in found:
-            found.append(pair)
-    return found
+def _distinct(pairs: Iterable[Pair]) -> list[Pair]:
+    return list(dict.fromkeys(pairs))

@@ -1,13 +1,16 @@
-"""The page of the sharpening tax, with a twin in JSON of every number beside it (:mod:`handoff.report.html`)."""
+"""The report of the sharpening tax, for the terminal and the page."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
 
-from handoff.report import format, html
-from handoff.report.format import Json
+from handoff.passk.tax import Estimate
+from handoff.report import html
+from handoff.report.format import arrow, decimal, interval, percent, points
+from handoff.report.sheet import Card, Content, Fact, Section
 from handoff.report.tax import figures, sentences, tables
+from handoff.report.tax.values import TaxDocument
 
 NAME = "tax.html"
 
@@ -22,90 +25,91 @@ SECTIONS = (
     ("routing", "Who should get a task's rollouts", "Routing"),
 )
 
+CURVES = (
+    "pass@k and pass^k are unbiased averages over all k of a task's rollouts. A(K) is the sum over k < K of pass@K "
+    "less pass@k; S(K) divides it by (K−1)(1 − pass@1). At K = n the coverage of a task is 0 or 1, so the last point "
+    "of a curve is its noisiest."
+)
 
-def write(numbers: Json, path: Path, inputs: Collection[Path] = ()) -> tuple[Path, Path]:
-    """Write the page of :func:`handoff.report.tax.document.document` to ``path`` (``tax.html`` in it, if it is a folder)
-    and its twin beside it, over none of ``inputs``.  Returns both paths; raises as :mod:`handoff.report.html` does."""
-    return html.write(render(numbers), numbers, path, NAME, inputs)
+
+def write(document: TaxDocument, path: Path, inputs: Collection[Path] = ()) -> tuple[Path, Path]:
+    """Write the page to ``path`` (``tax.html`` in it, if it is a folder) and its twin beside it, over none of
+    ``inputs``.  Returns both paths; raises as :func:`handoff.report.html.write` does."""
+    return html.write(render(document), document.to_json(), path, NAME, inputs)
 
 
-def render(numbers: Json) -> str:
-    """The page as text.  Raises :class:`~handoff.errors.UsageError` if jinja2 is missing."""
-    compared = numbers["comparison"]
-    style, script = html.template("page.css"), html.template("save.js")
-    return html.render(
-        "tax.html.j2",
-        numbers=numbers,
-        compared=compared,
-        title=format.arrow(numbers["names"]),
-        sections=SECTIONS,
-        tables=tables.sections(numbers),
-        figures=figures.figures(numbers),
-        headline=_headline(numbers),
-        sources=[
-            (style, name, sentences.source(compared[side]))
-            for style, (side, name) in enumerate(zip(("base", "post"), numbers["names"], strict=True))
+def render(document: TaxDocument) -> str:
+    """The page as text."""
+    return html.render(content(document), document.to_json(), name=NAME)
+
+
+def content(document: TaxDocument) -> Content:
+    """The report in sheets, figures and sentences."""
+    compared, words = document.comparison, document.sentences
+    sheets_of, drawn = tables.sheets(document), figures.figures(document)
+    title, size = arrow(document.names), f"{compared.tasks} tasks, K = {compared.budget} rollouts"
+    return Content(
+        heading="What did post-training take from retries?",
+        title=title,
+        kicker=f"Sharpening tax · {title} · {size}",
+        verdict=" ".join(words["verdict"]),
+        cards=_cards(document),
+        sections=[
+            Section(name, heading, short, words[name], sheets_of[name], drawn[name])
+            for name, heading, short in SECTIONS
         ],
-        style=style,
-        script=script,
-        style_digest=html.digest(style),
-        script_digest=html.digest(script),
+        facts=[
+            Fact("Tasks", f"{compared.tasks}, of equal weight, the same for both policies"),
+            Fact("Budget", f"K = {compared.budget} rollouts a task"),
+            *(Fact(name, sentences.source(side), style) for style, (name, side) in enumerate(document.sides)),
+        ],
+        notes=[*words["intervals"], CURVES],
     )
 
 
-def _headline(numbers: Json) -> list[Json]:
-    """The cards at the top."""
-    compared, (base, post) = numbers["comparison"], numbers["names"]
-    k, one, other = compared["budget"], compared["base"], compared["post"]
-    crossing = compared["crossover"]
+def _cards(document: TaxDocument) -> list[Card]:
+    one, (base, post) = document.comparison, document.names
+    k, before, after = one.budget, one.base, one.post
+
+    def sides(name: str, first: str, second: str) -> str:
+        return f"{name}: {first} for {base}, {second} for {post}"
+
+    def decimals(first: Estimate, second: Estimate, digits: int) -> tuple[str, str]:
+        return decimal(first.point, digits), decimal(second.point, digits)
+
     return [
-        _card(
+        Card(
             "Sharpening tax Tax_S",
-            sentences.number(compared["tax_s"]["point"]),
-            "",
-            sentences.ends(compared["tax_s"]),
-            sentences.value(compared["tax_s"])["note"],
-            f"S({k}): {sentences.number(one['calibrated']['point'])} for {base}, "
-            f"{sentences.number(other['calibrated']['point'])} for {post}",
+            decimal(one.tax_s.point, 3),
+            interval=interval(one.tax_s, 1.0, 3),
+            note=one.tax_s.reason or one.tax_s.interval_reason,
+            about=sides(f"S({k})", *decimals(before.calibrated, after.calibrated, 3)),
         ),
-        _card(
+        Card(
             "Raw tax Tax_A",
-            sentences.number(compared["tax_a"]["point"], 2),
+            decimal(one.tax_a.point, 2),
             " attempts",
-            sentences.ends(compared["tax_a"], 2),
-            None,
-            f"A({k}): {sentences.number(one['scalability']['point'], 2)} for {base}, "
-            f"{sentences.number(other['scalability']['point'], 2)} for {post}",
+            interval(one.tax_a, 1.0, 2),
+            about=sides(f"A({k})", *decimals(before.scalability, after.scalability, 2)),
         ),
-        _card(
+        Card(
             "Efficiency gained",
-            format.points(compared["efficiency_gained"]["point"]),
+            points(one.efficiency_gained.point),
             " points",
-            format.interval(compared["efficiency_gained"]),
-            None,
-            f"pass@1: {format.percent(one['pass_at_k'][0])} for {base}, "
-            f"{format.percent(other['pass_at_k'][0])} for {post}",
+            interval(one.efficiency_gained),
+            about=sides("pass@1", percent(before.pass_at_k[0]), percent(after.pass_at_k[0])),
         ),
-        _card(
+        Card(
             "Coverage lost",
-            format.points(compared["coverage_lost"]["point"]),
+            points(one.coverage_lost.point),
             " points",
-            format.interval(compared["coverage_lost"]),
-            None,
-            f"pass@{k}: {format.percent(one['coverage']['point'])} for {base}, "
-            f"{format.percent(other['coverage']['point'])} for {post}",
+            interval(one.coverage_lost),
+            about=sides(f"pass@{k}", percent(before.coverage.point), percent(after.coverage.point)),
         ),
-        _card(
+        Card(
             "Base overtakes",
-            "never" if crossing is None else f"k = {crossing}",
-            "",
-            "",
-            None,
-            f"first k where {base}'s pass@k is greater; ahead within {k} in "
-            f"{format.percent(compared['crossed_share'])} of the draws",
+            "never" if one.crossover is None else f"k = {one.crossover}",
+            about=f"first k where {base}'s pass@k is greater; ahead within {k} in "
+            f"{percent(one.crossed_share)} of the draws",
         ),
     ]
-
-
-def _card(name: str, figure: str, unit: str, shown: str, note: str | None, told: str) -> Json:
-    return {"name": name, "figure": figure, "unit": unit, "interval": shown, "note": note, "told": told}

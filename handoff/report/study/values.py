@@ -1,0 +1,432 @@
+"""What the report of a handoff study says, as values.
+
+The JSON twin has the same shape: each class is an object, each field a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from handoff.estimation.bootstrap import Estimate
+from handoff.protocols.frontier.failures import Failures
+from handoff.report.format import OPTIONAL, Json, Number, arrow, plain
+
+FORMAT = 1
+
+Pair = tuple[str, str]
+
+
+@attrs.frozen
+class StudyFacts:
+    """What was run."""
+
+    folder: str
+    digest: str
+    #: Version of the toolkit that made the run.
+    toolkit: str
+    environment: Mapping[str, Any]
+    split: str
+    reachers: tuple[str, ...]
+    solvers: tuple[str, ...]
+    policies: Mapping[str, Mapping[str, Any]]
+    tasks: int
+    #: Tasks per type.
+    types: Mapping[str, int]
+    slots: int
+    depth: int
+    reach_budget: int
+    solve_budget: int
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """Every checkpoint once, in either role."""
+        return tuple(dict.fromkeys((*self.reachers, *self.solvers)))
+
+    @property
+    def styles(self) -> dict[str, int]:
+        """A checkpoint's style is its place in the run's order."""
+        return {name: place for place, name in enumerate(self.checkpoints)}
+
+
+@attrs.frozen
+class Method:
+    """How intervals were made."""
+
+    method: str
+    draws: int
+    seed: int
+    level: float
+
+
+@attrs.frozen
+class Contrast:
+    """A pair of reachers with a pair of solvers, each from weaker to stronger."""
+
+    reachers: Pair
+    solvers: Pair
+
+    @property
+    def label(self) -> str:
+        """``sft → rl``, of both roles or of either."""
+        if self.reachers == self.solvers:
+            return arrow(self.reachers)
+        return f"{arrow(self.reachers)} × {arrow(self.solvers)}"
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """Arguments of the estimands of this contrast."""
+        return dict(zip("abcd", (*self.reachers, *self.solvers), strict=True))
+
+
+# One reacher, one solver, one cell of the crossing, and contrasts of one role.
+
+
+@attrs.frozen
+class ReacherNumber:
+    reacher: str
+    value: Number
+
+
+@attrs.frozen
+class SolverNumber:
+    solver: str
+    value: Number
+
+
+@attrs.frozen
+class CellNumber:
+    reacher: str
+    solver: str
+    value: Number
+
+
+@attrs.frozen
+class ReacherGap:
+    reachers: Pair
+    value: Number
+
+
+@attrs.frozen
+class SolverGap:
+    solvers: Pair
+    value: Number
+
+
+@attrs.frozen
+class SolverEffect:
+    """Another solver after one reacher."""
+
+    reacher: str
+    solvers: Pair
+    value: Number
+
+
+@attrs.frozen
+class ReacherEffect:
+    """Another reacher before one solver."""
+
+    solver: str
+    reachers: Pair
+    value: Number
+
+
+# The tables.
+
+
+@attrs.frozen
+class Gain:
+    """Another checkpoint in both roles."""
+
+    checkpoints: Pair
+    value: Number
+
+
+@attrs.frozen
+class Interaction(Contrast):
+    """The interaction with its two terms (Eqs. 4 and 9), and the survivor-only estimand."""
+
+    interaction: Number
+    arrival_term: Number
+    state_term: Number
+    survivor_only: Number
+    survivor_minus_interaction: Number
+
+
+@attrs.frozen
+class EndpointTable:
+    """Table 1."""
+
+    cells: tuple[CellNumber, ...]
+    solver_effects: tuple[SolverEffect, ...]
+    reacher_effects: tuple[ReacherEffect, ...]
+    gains: tuple[Gain, ...]
+    interactions: tuple[Interaction, ...]
+    #: What a crossing without a contrast in one role cannot tell.
+    missing: str | None
+
+    @property
+    def by_cell(self) -> dict[tuple[str, str], Number]:
+        return {(cell.reacher, cell.solver): cell.value for cell in self.cells}
+
+    def solver_effect(self, reacher: str, solvers: Pair) -> Number:
+        return next(row.value for row in self.solver_effects if (row.reacher, row.solvers) == (reacher, solvers))
+
+    def reacher_effect(self, solver: str, reachers: Pair) -> Number:
+        return next(row.value for row in self.reacher_effects if (row.solver, row.reachers) == (solver, reachers))
+
+    def parts(self) -> GainParts | None:
+        """The leading gain taken apart."""
+        if not self.gains:
+            return None
+        pair = self.gains[0].checkpoints
+        crossed = next(row for row in self.interactions if row.reachers == row.solvers == pair)
+        return GainParts(
+            pair, self.solver_effect(pair[0], pair), self.reacher_effect(pair[0], pair), crossed.interaction
+        )
+
+
+@attrs.frozen
+class GainParts:
+    """endpoint_bb - endpoint_aa = solver alone + reacher alone + interaction (Eqs. 2 and 4)."""
+
+    checkpoints: Pair
+    #: Under reacher a.
+    solver: Number
+    #: With solver a.
+    reacher: Number
+    interaction: Number
+
+
+@attrs.frozen
+class ReachRow:
+    reacher: str
+    reach: Number
+    mean_actions: Number
+
+
+@attrs.frozen
+class ReachTable:
+    """Table 2a."""
+
+    rows: tuple[ReachRow, ...]
+    gaps: tuple[ReacherGap, ...]
+
+    @property
+    def by_reacher(self) -> dict[str, ReachRow]:
+        return {row.reacher: row for row in self.rows}
+
+
+@attrs.frozen
+class SolveTable:
+    """Table 2b."""
+
+    cells: tuple[CellNumber, ...]
+    effects: tuple[SolverEffect, ...]
+    #: Over all reached states.
+    pooled: tuple[SolverNumber, ...]
+    pooled_gaps: tuple[SolverGap, ...]
+
+    @property
+    def by_solver(self) -> dict[str, Number]:
+        return {row.solver: row.value for row in self.pooled}
+
+
+@attrs.frozen
+class StageRow:
+    solver: str
+    bridge: Number
+    finish: Number
+    completion: Number
+
+
+@attrs.frozen
+class StageGap:
+    solvers: Pair
+    bridge: Number
+    finish: Number
+    completion: Number
+    #: Reached states.
+    won_by_both: int
+    won_by_neither: int
+    won_by_second_only: Number
+    won_by_first_only: Number
+
+
+@attrs.frozen
+class StageTable:
+    """Table 3."""
+
+    #: Reached states.
+    states: int
+    rows: tuple[StageRow, ...]
+    gaps: tuple[StageGap, ...]
+
+
+@attrs.frozen
+class ContrastNumber(Contrast):
+    value: Number
+
+
+@attrs.frozen
+class TypeRow:
+    """One task type."""
+
+    type: str
+    tasks: int
+    reach: tuple[ReacherNumber, ...]
+    reach_gaps: tuple[ReacherGap, ...]
+    completion: tuple[SolverNumber, ...]
+    completion_gaps: tuple[SolverGap, ...]
+    interactions: tuple[ContrastNumber, ...]
+
+
+@attrs.frozen
+class PredictionRow:
+    """Eq. 10 for one task type, or for all of them (``type`` is ``None``), which have no gaps."""
+
+    type: str | None
+    predicted: Number
+    observed: Number
+    residual: Number
+    reach_gap: Number | None = attrs.field(default=None, metadata=OPTIONAL)
+    external_gap: Number | None = attrs.field(default=None, metadata=OPTIONAL)
+
+
+@attrs.frozen
+class PredictionTable(Contrast):
+    """Eq. 10."""
+
+    rows: tuple[PredictionRow, ...]
+    whole: PredictionRow
+
+
+@attrs.frozen
+class TypeTable:
+    """Table 6."""
+
+    rows: tuple[TypeRow, ...]
+    prediction: PredictionTable | None
+
+
+@attrs.frozen
+class BudgetLevel:
+    reacher: str
+    steps: int
+    value: Number
+
+
+@attrs.frozen
+class BudgetGap:
+    """The second reacher within the second budget, less the first within the first."""
+
+    reachers: Pair
+    steps: tuple[int, int]
+    value: Number
+
+
+@attrs.frozen
+class BudgetTable:
+    """Table 7."""
+
+    steps: tuple[int, ...]
+    levels: tuple[BudgetLevel, ...]
+    gaps: tuple[BudgetGap, ...]
+
+
+@attrs.frozen
+class StudyTables:
+    """The paper's tables."""
+
+    endpoints: EndpointTable
+    reach: ReachTable
+    solve: SolveTable
+    stages: StageTable
+    types: TypeTable
+    budgets: BudgetTable
+
+    @property
+    def reach_gap(self) -> ReacherGap | None:
+        """The leading Reach gap."""
+        return next(iter(self.reach.gaps), None)
+
+    @property
+    def solve_gap(self) -> SolverGap | None:
+        """The leading same-state Solve gap."""
+        return next(iter(self.solve.pooled_gaps), None)
+
+    @property
+    def interaction(self) -> Interaction | None:
+        """The leading interaction."""
+        return next(iter(self.endpoints.interactions), None)
+
+
+@attrs.frozen
+class ArrivalPoint:
+    steps: int
+    point: float | None
+    low: float | None
+    high: float | None
+    numerator: int | None
+
+
+@attrs.frozen
+class ArrivalCurve:
+    reacher: str
+    points: tuple[ArrivalPoint, ...]
+
+
+@attrs.frozen
+class StudyCurves:
+    arrival: tuple[ArrivalCurve, ...]
+
+
+@attrs.frozen
+class FailureTable:
+    """The non-arrivals (Appendix D)."""
+
+    reachers: tuple[Failures, ...]
+    #: Gaps of the share of loops.
+    loop_gaps: tuple[ReacherGap, ...]
+
+
+@attrs.frozen
+class StudyResults:
+    """What a complete run tells."""
+
+    intervals: Method
+    contrasts: tuple[Contrast, ...]
+    tables: StudyTables
+    curves: StudyCurves
+    failures: FailureTable
+
+
+@attrs.frozen
+class StudyDocument:
+    """Everything that is reported of a run."""
+
+    run: StudyFacts
+    #: As far as the run has got (:func:`handoff.protocols.frontier.summary.summary`).
+    counts: Json
+    #: What is owed, in words; ``None`` of a complete run.
+    incomplete: str | None
+    #: ``None`` while records are owed.
+    results: StudyResults | None = None
+    #: Sentences per section.
+    sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
+    #: Every estimand in full.
+    estimates: tuple[Estimate, ...] = ()
+
+    def to_json(self) -> Json:
+        nothing: Json = {"intervals": None, "contrasts": [], "tables": None, "curves": None, "failures": None}
+        return {
+            "format": FORMAT,
+            "run": plain(self.run),
+            **self.counts,
+            "incomplete": self.incomplete,
+            **(nothing if self.results is None else plain(self.results)),
+            "sentences": dict(self.sentences),
+            "estimates": [estimate.to_json() for estimate in self.estimates],
+        }

@@ -1,0 +1,72 @@
+"""What the report of the sharpening tax says, as values.  The JSON twin has the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from handoff.passk.routing import Routing
+from handoff.passk.tax import Comparison, Contribution, EarlyEstimate, Estimate, Policy
+from handoff.report.format import Json, Number, plain
+
+#: Success rates are told in these bins: the edges are inclusive above, and 0 and 1 stand alone.
+BINS = ("never", "≤ 25%", "≤ 50%", "≤ 75%", "< 100%", "always")
+
+
+@attrs.frozen
+class SuccessRates:
+    """Tasks per bin of success rate, of both policies."""
+
+    bins: tuple[str, ...]
+    base: tuple[int, ...]
+    post: tuple[int, ...]
+
+
+@attrs.frozen
+class Trade:
+    """What a pair of policies lost in coverage and gained in efficiency."""
+
+    base: str
+    post: str
+    tasks: int
+    budget: int
+    coverage_lost: Estimate
+    efficiency_gained: Estimate
+    tax_s: Estimate
+
+
+@attrs.frozen
+class TaxDocument:
+    """Everything that is reported of a base and a post-trained policy."""
+
+    comparison: Comparison
+    routing: Routing
+    early: EarlyEstimate | None
+    #: Names of the two policies, told apart.
+    names: tuple[str, str]
+    #: All tasks by their part of Tax_S, the highest first.
+    contributions: tuple[Contribution, ...]
+    rates: SuccessRates
+    #: This pair and all further pairs.
+    trade: tuple[Trade, ...]
+    sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
+
+    @property
+    def sides(self) -> tuple[tuple[str, Policy], tuple[str, Policy]]:
+        """Both policies with their names."""
+        return (self.names[0], self.comparison.base), (self.names[1], self.comparison.post)
+
+    def to_json(self) -> Json:
+        return plain(self)
+
+
+def number(estimate: Estimate) -> Number:
+    """An estimate in short."""
+    note = estimate.reason or estimate.interval_reason
+    return Number(None, estimate.point, estimate.low, estimate.high, note=note)
+
+
+def budgets(budget: int) -> list[int]:
+    """1, 2, 4, ... and K."""
+    return sorted({*(2**i for i in range(budget.bit_length())), budget})
