@@ -146,7 +146,9 @@ def check_class(
     )
 
 
-def check_environment(name: str, options: Mapping[str, Any] | None = None, settings: Settings | None = None) -> ConformanceReport:
+def check_environment(
+    name: str, options: Mapping[str, Any] | None = None, settings: Settings | None = None
+) -> ConformanceReport:
     """Run the whole suite on the installed adapter ``name``.
 
     An adapter that is installed and cannot be loaded gets a report with that one failure.  Raises
