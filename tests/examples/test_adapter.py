@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
+from kit.installed import install
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "adapter"
 
 
-def builds_wheels():
-    """Whether setuptools can build a wheel here: since 70.1 by itself, before that with the package ``wheel``."""
-    try:
-        version = metadata.version("setuptools")
-    except metadata.PackageNotFoundError:
-        return False
-    return tuple(map(int, version.split(".")[:2])) >= (70, 1) or importlib.util.find_spec("wheel") is not None
-
-
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory):
     """Environment variables under which the plug-in is installed, in a folder of its own."""
-    if importlib.util.find_spec("pip") is None or not builds_wheels():
-        pytest.skip("installing the example without a network needs pip and setuptools>=70.1 here")
-    folder = tmp_path_factory.mktemp("plugin")
-    source, target = folder / "source", folder / "site"
-    shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__"))
-    command = ["install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--target", str(target)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *command, str(source)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert (target / "handoff_jugs" / "__init__.py").is_file()
-    return {**os.environ, "PYTHONPATH": f"{target}{os.pathsep}{ROOT}", "COLUMNS": "120"}
+    return install("adapter", tmp_path_factory.mktemp("plugin"))
 
 
 def handoff(arguments, plugin, cwd, code=0):

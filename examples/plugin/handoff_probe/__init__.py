@@ -1,0 +1,1 @@
+"""A kind of policy and a protocol as a plug-in."""
