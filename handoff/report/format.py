@@ -18,7 +18,7 @@ MINUS = "−"
 
 
 @attrs.frozen
-class Number:
+class Measure:
     """One estimate in short.  Rates and differences are fractions here and percentages in print."""
 
     #: Estimand, under which the document's ``estimates`` have it in full.
@@ -88,7 +88,7 @@ def interval(value: Ends, scale: float = 100.0, digits: int = 1) -> str:
     return f"[{decimal(scale * value.low, digits)}, {decimal(scale * value.high, digits)}]"
 
 
-def counted(value: Number) -> str:
+def counted(value: Measure) -> str:
     """``numerator/denominator`` of a rate."""
     return "" if value.denominator is None else f"{value.numerator}/{value.denominator}"
 

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import attrs
 
-from handoff.report.format import MINUS, Number, counted, percent
+from handoff.report.format import MINUS, Measure, counted, percent
 
 WIDTH = 400.0
 STYLES = 6
@@ -23,7 +23,7 @@ LETTER = 6.7
 BOLD = 1.15
 
 Range = tuple[float, float]
-Show = Callable[[Number], str]
+Show = Callable[[Measure], str]
 
 
 @attrs.frozen
@@ -194,12 +194,12 @@ def plain(value: float) -> str:
     return f"{value:g}".replace("-", MINUS) if abs(value) < 1e5 else f"{value:.0f}"
 
 
-def ends_of(value: Number, scale: float = 100.0) -> Range | None:
+def ends_of(value: Measure, scale: float = 100.0) -> Range | None:
     """Both ends of the interval; ``None`` where there is none."""
     return None if value.low is None or value.high is None else (scale * value.low, scale * value.high)
 
 
-def range_of(values: Iterable[Number], scale: float, margin: float) -> Range:
+def range_of(values: Iterable[Measure], scale: float, margin: float) -> Range:
     """From the least to the greatest point or end of an interval, zero among them, and a margin beyond zero."""
     ends = [0.0]
     for value in values:
@@ -219,7 +219,7 @@ class Mark:
     """One row of a forest."""
 
     name: str
-    value: Number
+    value: Measure
     #: Marker and colour.
     style: int
     #: Another colour class in the place of the style's.
@@ -268,7 +268,7 @@ class Series:
 
     name: str
     style: int
-    points: Sequence[tuple[int, Number]]
+    points: Sequence[tuple[int, Measure]]
 
 
 def curves(
@@ -399,8 +399,8 @@ class Dot:
     """A point with intervals in both directions; without a ``label`` it has a number, and its name stands below."""
 
     name: str
-    across: Number
-    along: Number
+    across: Measure
+    along: Measure
     style: int = 3
     label: str = ""
 

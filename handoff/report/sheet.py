@@ -11,7 +11,7 @@ import attrs
 
 from handoff.estimation.bootstrap import Estimate
 from handoff.estimation.estimands import RATES
-from handoff.report.format import Number, counted, decimal, interval, percent, points
+from handoff.report.format import Measure, counted, decimal, interval, percent, points
 from handoff.report.plots import Figure
 
 
@@ -120,10 +120,10 @@ class Content:
     notes: Sequence[str] = ()
 
 
-def number(estimate: Estimate) -> Number:
+def measure(estimate: Estimate) -> Measure:
     """An estimate in short."""
     only = estimate.ratios[0] if len(estimate.ratios) == 1 else None
-    return Number(
+    return Measure(
         str(estimate.estimand),
         estimate.point,
         estimate.low,
@@ -134,29 +134,29 @@ def number(estimate: Estimate) -> Number:
     )
 
 
-def rate(value: Number) -> SheetCell:
+def rate(value: Measure) -> SheetCell:
     return SheetCell(percent(value.point), counted(value), interval(value), value.note)
 
 
-def mean(value: Number) -> SheetCell:
+def mean(value: Measure) -> SheetCell:
     return SheetCell(decimal(value.point), "", interval(value, 1.0), value.note)
 
 
-def gap(value: Number) -> SheetCell:
+def gap(value: Measure) -> SheetCell:
     """A difference in points."""
     return SheetCell(points(value.point), "", interval(value), value.note)
 
 
-def quantity(value: Number, digits: int = 3) -> SheetCell:
+def quantity(value: Measure, digits: int = 3) -> SheetCell:
     """A number without a unit."""
     return SheetCell(decimal(value.point, digits), "", interval(value, 1.0, digits), value.note)
 
 
-def of_estimand(name: str, value: Number) -> SheetCell:
+def of_estimand(name: str, value: Measure) -> SheetCell:
     """A cell in the estimand's unit."""
     return (mean if name == "mean_actions" else rate if name in RATES else gap)(value)
 
 
-def of_difference(name: str, value: Number | None) -> SheetCell:
+def of_difference(name: str, value: Measure | None) -> SheetCell:
     """A difference of two values of an estimand."""
     return EMPTY if value is None else (mean if name == "mean_actions" else gap)(value)

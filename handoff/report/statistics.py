@@ -16,36 +16,43 @@ from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
 from handoff.report import sheet
 from handoff.report.format import MINUS, NONE, percent, points
-from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, number
+from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, measure
 from handoff.report.terminal import line, show_sheet
 
 
 def label(estimand: Estimand) -> str:
-    """An estimand in words: ``reach rl``, ``interaction sft → rl``."""
-    given, name = dict(estimand.arguments), estimand.name.replace("_", " ")
-    match estimand.name:
-        case "solve" | "endpoint":
-            return f"{name}: {given['reacher']} reaches, {given['solver']} solves"
+    """An estimand in the report's words: ``Reach, rl``, ``interaction, sft → rl``."""
+    name, given = estimand.name, dict(estimand.arguments)
+    match name:
+        case "reach" | "mean_actions":
+            return f"{'Reach' if name == 'reach' else 'mean actions'}, {given['reacher']}"
+        case "endpoint" | "solve":
+            return f"{name.replace('solve', 'Solve')}, {given['reacher']} then {given['solver']}"
         case "reach_within":
-            return f"reach {given['reacher']} within {given['steps']}"
+            return f"Reach within {given['steps']}, {given['reacher']}"
+        case "reach_within_gap" if given["a_steps"] == given["b_steps"]:
+            return f"Reach gap within {given['a_steps']}, {given['a']} → {given['b']}"
         case "reach_within_gap":
-            return f"reach {given['b']} within {given['b_steps']} minus {given['a']} within {given['a_steps']}"
+            return f"{given['b']} within {given['b_steps']} {MINUS} {given['a']} within {given['a_steps']}"
         case "completion" | "bridge" | "finish":
-            return f"{name} {given['solver']}"
+            return f"{name}, {given['solver']}"
         case "won_only":
             return f"won by {given['winner']}, not {given['loser']}"
-    parts = [str(given[key]) for key in ("reacher", "solver") if key in given]
-    if "a" in given:
-        parts.append(f"{given['a']} → {given['b']}")
+        case "solver_effect" | "endpoint_effect":
+            kind = "Solve" if name == "solver_effect" else "endpoint"
+            return f"{kind} effect of {given['a']} → {given['b']} after {given['reacher']}"
+        case "reacher_effect":
+            return f"endpoint effect of {given['a']} → {given['b']} before {given['solver']}"
+    pair = f"{given['a']} → {given['b']}"
     if "c" in given and (given["c"], given["d"]) != (given["a"], given["b"]):
-        parts.append(f"solvers {given['c']} → {given['d']}")
-    return f"{name} {', '.join(parts)}"
+        pair += f" × {given['c']} → {given['d']}"
+    return f"{name.replace('_', ' ').replace('reach', 'Reach')}, {pair}"
 
 
 def cell(estimate: Estimate) -> SheetCell:
     """An estimate with its counts, interval and all remarks."""
     remarks = dict.fromkeys(filter(None, (estimate.reason, estimate.interval_reason, *estimate.notes)))
-    shown = sheet.of_estimand(estimate.estimand.name, number(estimate))
+    shown = sheet.of_estimand(estimate.estimand.name, measure(estimate))
     return attrs.evolve(shown, note="; ".join(remarks) or None)
 
 
@@ -72,7 +79,7 @@ def show_side_by_side(console: Console, several: SideBySide) -> None:
     labels = list(several.estimates)
     by_table = [{one.estimand: one for one in estimates.estimates} for estimates in several.estimates.values()]
     differences = [
-        {dict(one.estimand.arguments)["of"]: number(one) for one in estimates.estimates}
+        {dict(one.estimand.arguments)["of"]: measure(one) for one in estimates.estimates}
         for estimates in several.differences.values()
     ]
     rows = []
@@ -92,7 +99,7 @@ def show_transport(console: Console, transported: Transport) -> None:
     rows = []
     for type in (*transported.types, None):
         by_name = {
-            one.estimand.name.removeprefix("transport_"): sheet.gap(number(one))
+            one.estimand.name.removeprefix("transport_"): sheet.gap(measure(one))
             for one in transported.estimates.estimates
             if one.estimand.type == type
         }

@@ -20,7 +20,7 @@ from rich.console import Console
 from handoff.cli.compare import compare
 from handoff.errors import DataError, StoreError, UsageError
 from handoff.protocols.frontier import study
-from handoff.report.format import Number
+from handoff.report.format import Measure
 from handoff.report.report import Options
 from handoff.report.study import REPORT, comparison, episodes, figures, sentences
 from handoff.report.study import document as numbers
@@ -139,7 +139,7 @@ def test_the_first_sentences_say_where_the_gain_comes_from(document: dict[str, A
     ],
 )
 def test_the_verdict_goes_by_the_intervals(reach: Any, solve: Any, start: str) -> None:
-    gaps = [Number(None, None, *ends) for ends in (reach, solve)]
+    gaps = [Measure(None, None, *ends) for ends in (reach, solve)]
     pair = ("sft", "rl")
     assert sentences.verdict(ReacherGap(pair, gaps[0]), SolverGap(pair, gaps[1]), 0.95).startswith(start)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from handoff.errors import UsageError
 from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.report import plots, terminal
-from handoff.report.format import Number, percent, plural, rate_with_interval
+from handoff.report.format import Measure, percent, plural, rate_with_interval
 from handoff.report.plots import Figure, Mark, Series
 from handoff.report.report import Options, Report
 from handoff.report.rollouts.document import PolicyCounts, RolloutDocument, TaskCounts, document
@@ -126,7 +126,7 @@ def _figures(document: RolloutDocument) -> list[Figure]:
 
     def curve(name: str, title: str, caption: str, rates: Callable[[PolicyCounts], dict[str, float]]) -> Figure:
         series = [
-            Series(one.policy, place, [(int(k), Number(None, rate)) for k, rate in rates(one).items()])
+            Series(one.policy, place, [(int(k), Measure(None, rate)) for k, rate in rates(one).items()])
             for place, one in enumerate(document.policies)
         ]
         canvas = plots.curves(series, rate_with_interval, y=(0, 100), below="rollouts k", at="at k = {}", log=True)
@@ -140,15 +140,15 @@ def _figures(document: RolloutDocument) -> list[Figure]:
     ]
 
 
-def _by_task_type(document: RolloutDocument) -> dict[str, dict[str, Number]]:
+def _by_task_type(document: RolloutDocument) -> dict[str, dict[str, Measure]]:
     """Mean success per type and policy."""
     types = {task.id: task.type for task in document.run.tasks}
-    found: dict[str, dict[str, Number]] = {type: {} for type in sorted(set(types.values()))}
+    found: dict[str, dict[str, Measure]] = {type: {} for type in sorted(set(types.values()))}
     for type, by_policy in found.items():
         for one in document.policies:
             rows = [row for row in one.tasks if types[row.task] == type]
             c, n = sum(row.c for row in rows), sum(row.n for row in rows)
-            by_policy[one.policy] = Number(None, c / n, numerator=c, denominator=n)
+            by_policy[one.policy] = Measure(None, c / n, numerator=c, denominator=n)
     return found
 
 

@@ -21,10 +21,10 @@ from handoff.estimation.evaluation import Evaluation
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
-from handoff.report.format import MINUS, Json, Number, plain, plural
+from handoff.report.format import MINUS, Json, Measure, plain, plural
 from handoff.report.report import Options
-from handoff.report.sheet import Sheet, SheetCell, SheetRow, number, of_difference, of_estimand
-from handoff.report.study import sentences
+from handoff.report.sheet import Sheet, SheetCell, SheetRow, measure, of_difference, of_estimand
+from handoff.report.statistics import label
 from handoff.report.study.document import facts
 from handoff.report.study.values import Method, StudyFacts
 from handoff.report.terminal import say, show_sheet
@@ -54,10 +54,10 @@ class ComparedRow:
     name: str
     label: str
     equation: str
-    first: Number
-    second: Number
+    first: Measure
+    second: Measure
     #: Second minus first; ``None`` where none is taken.
-    difference: Number | None
+    difference: Measure | None
 
 
 @attrs.frozen
@@ -125,10 +125,10 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         tuple(
             ComparedRow(
                 estimand.name,
-                sentences.name_of(estimand.name, dict(estimand.arguments)),
+                label(estimand),
                 estimand.equation,
-                number(ours[estimand]),
-                number(theirs[estimand]),
+                measure(ours[estimand]),
+                measure(theirs[estimand]),
                 differences.get(estimand),
             )
             for estimand in common
@@ -142,10 +142,10 @@ def _differences(
     paired: Mapping[str, Estimates],
     pairing: str,
     options: Options,
-) -> dict[Estimand, Number]:
+) -> dict[Estimand, Measure]:
     if pairing == "paired":
         by_key = {dict(one.estimand.arguments)["of"]: one for one in paired["second"].estimates}
-        return {estimand: number(by_key[str(estimand)]) for estimand in common}
+        return {estimand: measure(by_key[str(estimand)]) for estimand in common}
     method = check_options(options.interval, options.draws, options.level)
     first, second = tables["first"], tables["second"]
     both = Independent(Evaluation(first, common), Evaluation(second, common))
@@ -154,7 +154,7 @@ def _differences(
     if pairing == "neither":
         reason = "refused: the runs share some tasks but not all, so they are neither paired nor independent"
         estimates = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in estimates)
-    return {estimand: number(one) for estimand, one in zip(common, estimates, strict=True)}
+    return {estimand: measure(one) for estimand, one in zip(common, estimates, strict=True)}
 
 
 def _pairing(first: Table, second: Table) -> tuple[str, str]:

@@ -16,9 +16,9 @@ from handoff.estimation.transport import Transport, transport
 from handoff.protocols.frontier.failures import failures, share_gap
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.protocols.frontier.summary import summary
-from handoff.report.format import Number
+from handoff.report.format import Measure
 from handoff.report.report import Options
-from handoff.report.sheet import number
+from handoff.report.sheet import measure
 from handoff.report.study import sentences, values
 from handoff.report.study.values import Pair
 
@@ -145,10 +145,10 @@ class _Tables:
         self._solver_pairs = ordered(table.solvers, options.order)
         self._contrasts = contrasts(table, options.order)
 
-    def get(self, name: str, type: str | None = None, **arguments: Argument) -> Number:
-        return number(self._estimates[estimand(name, type=type, **arguments)])
+    def get(self, name: str, type: str | None = None, **arguments: Argument) -> Measure:
+        return measure(self._estimates[estimand(name, type=type, **arguments)])
 
-    def pooled(self, name: str, type: str | None = None, **arguments: Argument) -> Number:
+    def pooled(self, name: str, type: str | None = None, **arguments: Argument) -> Measure:
         """The same over the states that any reacher reached."""
         return self.get(name, type, reachers=self.table.reachers, **arguments)
 
@@ -163,9 +163,9 @@ class _Tables:
             self.budgets(),
         )
 
-    def cells(self, name: str) -> tuple[values.CellNumber, ...]:
+    def cells(self, name: str) -> tuple[values.CellMeasure, ...]:
         crossing = product(self.table.reachers, self.table.solvers)
-        return tuple(values.CellNumber(w, r, self.get(name, reacher=w, solver=r)) for w, r in crossing)
+        return tuple(values.CellMeasure(w, r, self.get(name, reacher=w, solver=r)) for w, r in crossing)
 
     def solver_effects(self, name: str) -> tuple[values.SolverEffect, ...]:
         return tuple(
@@ -207,8 +207,8 @@ class _Tables:
         )
         return values.ReachTable(tuple(rows), self.reach_gaps())
 
-    def completion(self, type: str | None = None) -> tuple[values.SolverNumber, ...]:
-        return tuple(values.SolverNumber(r, self.pooled("completion", type, solver=r)) for r in self.table.solvers)
+    def completion(self, type: str | None = None) -> tuple[values.SolverMeasure, ...]:
+        return tuple(values.SolverMeasure(r, self.pooled("completion", type, solver=r)) for r in self.table.solvers)
 
     def completion_gaps(self, type: str | None = None) -> tuple[values.SolverGap, ...]:
         return tuple(
@@ -247,12 +247,12 @@ class _Tables:
         return values.TypeRow(
             type,
             self.table.strata.count(type),
-            tuple(values.ReacherNumber(w, self.get("reach", type, reacher=w)) for w in self.table.reachers),
+            tuple(values.ReacherMeasure(w, self.get("reach", type, reacher=w)) for w in self.table.reachers),
             self.reach_gaps(type),
             self.completion(type),
             self.completion_gaps(type),
             tuple(
-                values.ContrastNumber(one.reachers, one.solvers, self.get("interaction", type, **one.arguments))
+                values.ContrastMeasure(one.reachers, one.solvers, self.get("interaction", type, **one.arguments))
                 for one in self._contrasts
             ),
         )
@@ -263,19 +263,24 @@ class _Tables:
         for one in standard(self.table, self.options.order, budgets=self.options.budgets, by_type=False):
             match one.name, dict(one.arguments):
                 case "reach_within", {"reacher": str(reacher), "steps": int(steps)}:
-                    levels.append(values.BudgetLevel(reacher, steps, number(self._estimates[one])))
+                    levels.append(values.BudgetLevel(reacher, steps, measure(self._estimates[one])))
                 case "reach_within_gap", {"a": str(a), "b": str(b), "a_steps": int(first), "b_steps": int(second)}:
-                    gaps.append(values.BudgetGap((a, b), (first, second), number(self._estimates[one])))
+                    gaps.append(values.BudgetGap((a, b), (first, second), measure(self._estimates[one])))
         gaps.sort(key=lambda gap: self._reacher_pairs.index(gap.reachers))
         return values.BudgetTable(tuple(sorted({level.steps for level in levels})), tuple(levels), tuple(gaps))
 
 
 def _prediction(transported: Transport) -> values.PredictionTable:
     """Eq. 10, by type and in all."""
-    by_type: dict[str | None, dict[str, Number]] = {type: {} for type in (*transported.types, None)}
+    by_type: dict[str | None, dict[str, Measure]] = {type: {} for type in (*transported.types, None)}
     for one in transported.estimates.estimates:
-        by_type[one.estimand.type][one.estimand.name.removeprefix("transport_")] = number(one)
-    *rows, whole = (values.PredictionRow(type, **quantities) for type, quantities in by_type.items())
+        by_type[one.estimand.type][one.estimand.name.removeprefix("transport_")] = measure(one)
+    *rows, whole = (
+        values.PredictionRow(
+            type, row.get("reach_gap"), row.get("external_gap"), row["predicted"], row["observed"], row["residual"]
+        )
+        for type, row in by_type.items()
+    )
     a, b, c, d = transported.pair
     return values.PredictionTable((a, b), (c, d), tuple(rows), whole)
 
@@ -286,7 +291,7 @@ def _arrival(table: Table, estimates: Estimates) -> list[values.ArrivalCurve]:
     for w in table.reachers:
         points = []
         for steps in ticks(table):
-            one = number(by_estimand[estimand("reach_within", reacher=w, steps=steps)])
+            one = measure(by_estimand[estimand("reach_within", reacher=w, steps=steps)])
             points.append(values.ArrivalPoint(steps, one.point, one.low, one.high, one.numerator))
         curves.append(values.ArrivalCurve(w, tuple(points)))
     return curves
@@ -298,5 +303,5 @@ def _failures(study: Study, options: Options) -> values.FailureTable:
     gaps = []
     for a, b in ordered(study.reachers, options.order)[:1]:
         gap = share_gap(by_reacher[a], by_reacher[b], draws=options.draws, seed=options.seed, level=options.level)
-        gaps.append(values.ReacherGap((a, b), Number(None, gap.point, gap.low, gap.high, note=gap.reason)))
+        gaps.append(values.ReacherGap((a, b), Measure(None, gap.point, gap.low, gap.high, note=gap.reason)))
     return values.FailureTable(tuple(by_reacher[name] for name in study.reachers), tuple(gaps))

@@ -6,7 +6,7 @@ import math
 
 from handoff.report import plots
 from handoff.report.format import (
-    Number,
+    Measure,
     arrow,
     counted,
     gap_with_interval,
@@ -130,7 +130,7 @@ def arrival(curves: values.StudyCurves, run: StudyFacts) -> Figure:
         Series(
             curve.reacher,
             run.styles[curve.reacher],
-            [(point.steps, Number(None, point.point, point.low, point.high)) for point in curve.points],
+            [(point.steps, Measure(None, point.point, point.low, point.high)) for point in curve.points],
         )
         for curve in curves.arrival
     ]

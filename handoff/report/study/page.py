@@ -13,7 +13,7 @@ from rich.console import Console
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report import html, terminal
-from handoff.report.format import Json, Number, interval, percent, points
+from handoff.report.format import Json, Measure, interval, percent, points
 from handoff.report.report import Options, Report
 from handoff.report.sheet import Card, Content, Section
 from handoff.report.study import document as documents
@@ -151,7 +151,7 @@ def _cards(found: values.StudyTables) -> list[Card]:
     return cards
 
 
-def _card(name: str, value: Number, about: str) -> Card:
+def _card(name: str, value: Measure, about: str) -> Card:
     ends = interval(value)
     return Card(name, points(value.point), " points", ends, None if ends else value.note, about)
 

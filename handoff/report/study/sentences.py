@@ -5,11 +5,9 @@ Rates are percentages and differences are percentage points, both with one decim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from handoff.estimation.estimands import Argument
 from handoff.report.format import (
-    MINUS,
     Json,
     decimal,
     gap_with_interval,
@@ -288,31 +286,3 @@ def method(intervals: values.Method) -> str:
         f"{intervals.level:.0%} intervals in brackets: {names.get(intervals.method, intervals.method)}; "
         f"{intervals.draws:,} draws, seed {intervals.seed}."
     )
-
-
-def name_of(name: str, given: Mapping[str, Argument]) -> str:
-    """An estimand in the report's words."""
-    match name:
-        case "reach" | "mean_actions":
-            return f"{'Reach' if name == 'reach' else 'mean actions'}, {given['reacher']}"
-        case "endpoint" | "solve":
-            return f"{name.replace('solve', 'Solve')}, {given['reacher']} then {given['solver']}"
-        case "reach_within":
-            return f"Reach within {given['steps']}, {given['reacher']}"
-        case "reach_within_gap" if given["a_steps"] == given["b_steps"]:
-            return f"Reach gap within {given['a_steps']}, {given['a']} → {given['b']}"
-        case "reach_within_gap":
-            return f"{given['b']} within {given['b_steps']} {MINUS} {given['a']} within {given['a_steps']}"
-        case "completion" | "bridge" | "finish":
-            return f"{name}, {given['solver']}"
-        case "won_only":
-            return f"won by {given['winner']}, not {given['loser']}"
-        case "solver_effect" | "endpoint_effect":
-            kind = "Solve" if name == "solver_effect" else "endpoint"
-            return f"{kind} effect of {given['a']} → {given['b']} after {given['reacher']}"
-        case "reacher_effect":
-            return f"endpoint effect of {given['a']} → {given['b']} before {given['solver']}"
-    pair = f"{given['a']} → {given['b']}"
-    if "c" in given and (given["c"], given["d"]) != (given["a"], given["b"]):
-        pair += f" × {given['c']} → {given['d']}"
-    return f"{name.replace('_', ' ').replace('reach', 'Reach')}, {pair}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from handoff.protocols.frontier.failures import Failures
-from handoff.report.format import MINUS, NONE, Json, Number, arrow, decimal, interval, percent, plural
+from handoff.report.format import MINUS, NONE, Json, Measure, arrow, decimal, interval, percent, plural
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, gap, mean, rate
 from handoff.report.study import values
 from handoff.report.study.values import Pair, StudyFacts
@@ -36,7 +36,7 @@ def endpoints(table: values.EndpointTable, run: StudyFacts) -> Sheet:
 
 
 def _crossing(
-    run: StudyFacts, cells: Iterable[values.CellNumber], effects: Sequence[values.SolverEffect]
+    run: StudyFacts, cells: Iterable[values.CellMeasure], effects: Sequence[values.SolverEffect]
 ) -> list[SheetRow]:
     """A row per reacher: its cells, then the solver effects."""
     by_cell = {(cell.reacher, cell.solver): cell.value for cell in cells}
@@ -99,7 +99,7 @@ def stages(table: values.StageTable) -> Iterator[Sheet]:
         yield Sheet("Table 3, continued. States won by one solver only", ("won by", "states"), tuple(only))
 
 
-def _states(value: Number) -> SheetCell:
+def _states(value: Measure) -> SheetCell:
     return SheetCell(str(value.numerator), f"of {value.denominator}", interval(value), value.note)
 
 

@@ -12,7 +12,7 @@ import attrs
 
 from handoff.estimation.bootstrap import Estimate
 from handoff.protocols.frontier.failures import Failures
-from handoff.report.format import OPTIONAL, Json, Number, arrow, plain
+from handoff.report.format import OPTIONAL, Json, Measure, arrow, plain
 
 FORMAT = 1
 
@@ -85,34 +85,34 @@ class Contrast:
 
 
 @attrs.frozen
-class ReacherNumber:
+class ReacherMeasure:
     reacher: str
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
-class SolverNumber:
+class SolverMeasure:
     solver: str
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
-class CellNumber:
+class CellMeasure:
     reacher: str
     solver: str
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
 class ReacherGap:
     reachers: Pair
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
 class SolverGap:
     solvers: Pair
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
@@ -121,7 +121,7 @@ class SolverEffect:
 
     reacher: str
     solvers: Pair
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
@@ -130,7 +130,7 @@ class ReacherEffect:
 
     solver: str
     reachers: Pair
-    value: Number
+    value: Measure
 
 
 # The tables.
@@ -141,25 +141,25 @@ class Gain:
     """Another checkpoint in both roles."""
 
     checkpoints: Pair
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
 class Interaction(Contrast):
     """The interaction with its two terms (Eqs. 4 and 9), and the survivor-only estimand."""
 
-    interaction: Number
-    arrival_term: Number
-    state_term: Number
-    survivor_only: Number
-    survivor_minus_interaction: Number
+    interaction: Measure
+    arrival_term: Measure
+    state_term: Measure
+    survivor_only: Measure
+    survivor_minus_interaction: Measure
 
 
 @attrs.frozen
 class EndpointTable:
     """Table 1."""
 
-    cells: tuple[CellNumber, ...]
+    cells: tuple[CellMeasure, ...]
     solver_effects: tuple[SolverEffect, ...]
     reacher_effects: tuple[ReacherEffect, ...]
     gains: tuple[Gain, ...]
@@ -168,13 +168,13 @@ class EndpointTable:
     missing: str | None
 
     @property
-    def by_cell(self) -> dict[tuple[str, str], Number]:
+    def by_cell(self) -> dict[tuple[str, str], Measure]:
         return {(cell.reacher, cell.solver): cell.value for cell in self.cells}
 
-    def solver_effect(self, reacher: str, solvers: Pair) -> Number:
+    def solver_effect(self, reacher: str, solvers: Pair) -> Measure:
         return next(row.value for row in self.solver_effects if (row.reacher, row.solvers) == (reacher, solvers))
 
-    def reacher_effect(self, solver: str, reachers: Pair) -> Number:
+    def reacher_effect(self, solver: str, reachers: Pair) -> Measure:
         return next(row.value for row in self.reacher_effects if (row.solver, row.reachers) == (solver, reachers))
 
     def parts(self) -> GainParts | None:
@@ -194,17 +194,17 @@ class GainParts:
 
     checkpoints: Pair
     #: Under reacher a.
-    solver: Number
+    solver: Measure
     #: With solver a.
-    reacher: Number
-    interaction: Number
+    reacher: Measure
+    interaction: Measure
 
 
 @attrs.frozen
 class ReachRow:
     reacher: str
-    reach: Number
-    mean_actions: Number
+    reach: Measure
+    mean_actions: Measure
 
 
 @attrs.frozen
@@ -223,36 +223,36 @@ class ReachTable:
 class SolveTable:
     """Table 2b."""
 
-    cells: tuple[CellNumber, ...]
+    cells: tuple[CellMeasure, ...]
     effects: tuple[SolverEffect, ...]
     #: Over all reached states.
-    pooled: tuple[SolverNumber, ...]
+    pooled: tuple[SolverMeasure, ...]
     pooled_gaps: tuple[SolverGap, ...]
 
     @property
-    def by_solver(self) -> dict[str, Number]:
+    def by_solver(self) -> dict[str, Measure]:
         return {row.solver: row.value for row in self.pooled}
 
 
 @attrs.frozen
 class StageRow:
     solver: str
-    bridge: Number
-    finish: Number
-    completion: Number
+    bridge: Measure
+    finish: Measure
+    completion: Measure
 
 
 @attrs.frozen
 class StageGap:
     solvers: Pair
-    bridge: Number
-    finish: Number
-    completion: Number
+    bridge: Measure
+    finish: Measure
+    completion: Measure
     #: Reached states.
     won_by_both: int
     won_by_neither: int
-    won_by_second_only: Number
-    won_by_first_only: Number
+    won_by_second_only: Measure
+    won_by_first_only: Measure
 
 
 @attrs.frozen
@@ -266,8 +266,8 @@ class StageTable:
 
 
 @attrs.frozen
-class ContrastNumber(Contrast):
-    value: Number
+class ContrastMeasure(Contrast):
+    value: Measure
 
 
 @attrs.frozen
@@ -276,11 +276,11 @@ class TypeRow:
 
     type: str
     tasks: int
-    reach: tuple[ReacherNumber, ...]
+    reach: tuple[ReacherMeasure, ...]
     reach_gaps: tuple[ReacherGap, ...]
-    completion: tuple[SolverNumber, ...]
+    completion: tuple[SolverMeasure, ...]
     completion_gaps: tuple[SolverGap, ...]
-    interactions: tuple[ContrastNumber, ...]
+    interactions: tuple[ContrastMeasure, ...]
 
 
 @attrs.frozen
@@ -288,11 +288,11 @@ class PredictionRow:
     """Eq. 10 for one task type, or for all of them (``type`` is ``None``), which have no gaps."""
 
     type: str | None
-    predicted: Number
-    observed: Number
-    residual: Number
-    reach_gap: Number | None = attrs.field(default=None, metadata=OPTIONAL)
-    external_gap: Number | None = attrs.field(default=None, metadata=OPTIONAL)
+    reach_gap: Measure | None = attrs.field(metadata=OPTIONAL)
+    external_gap: Measure | None = attrs.field(metadata=OPTIONAL)
+    predicted: Measure
+    observed: Measure
+    residual: Measure
 
 
 @attrs.frozen
@@ -315,7 +315,7 @@ class TypeTable:
 class BudgetLevel:
     reacher: str
     steps: int
-    value: Number
+    value: Measure
 
 
 @attrs.frozen
@@ -324,7 +324,7 @@ class BudgetGap:
 
     reachers: Pair
     steps: tuple[int, int]
-    value: Number
+    value: Measure
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from handoff.passk.tax import Comparison, Estimate
 from handoff.report import plots
 from handoff.report.format import (
-    Number,
+    Measure,
     arrow,
     decimal,
     decimal_with_interval,
@@ -17,7 +17,7 @@ from handoff.report.format import (
 )
 from handoff.report.plots import Axes, Canvas, Dot, Figure, Mark, Part, Series
 from handoff.report.tax.tables import rule_names
-from handoff.report.tax.values import TaxDocument, number
+from handoff.report.tax.values import TaxDocument, measure
 
 #: Tasks that have a bar each; more are drawn as one outline.
 MOST_BARS = 400
@@ -39,7 +39,7 @@ def figures(document: TaxDocument) -> dict[str, list[Figure]]:
 
 def _series(name: str, style: int, points: Sequence[float], bands: Sequence[tuple[float, float]]) -> Series:
     both = enumerate(zip(points, bands, strict=True), start=1)
-    return Series(name, style, [(k, Number(None, point, *ends)) for k, (point, ends) in both])
+    return Series(name, style, [(k, Measure(None, point, *ends)) for k, (point, ends) in both])
 
 
 def _curves(series: Sequence[Series], dashed: int | None = None) -> Canvas:
@@ -70,7 +70,7 @@ def pass_hat(document: TaxDocument) -> Figure:
 
 def by_budget(compared: Comparison) -> Figure | None:
     """Tax_S at every budget from 2."""
-    points = [(k, number(tax)) for k, tax in enumerate(compared.tax_s_by_k, start=1) if tax.point is not None]
+    points = [(k, measure(tax)) for k, tax in enumerate(compared.tax_s_by_k, start=1) if tax.point is not None]
     if len(points) < 2:
         return None
     canvas = plots.curves(
@@ -83,8 +83,8 @@ def by_budget(compared: Comparison) -> Figure | None:
 
 def scalability(document: TaxDocument) -> Figure:
     """S of both and its difference."""
-    marks = [Mark(name, number(one.calibrated), style) for style, (name, one) in enumerate(document.sides)]
-    marks.append(Mark("Tax_S", number(document.comparison.tax_s), 3))
+    marks = [Mark(name, measure(one.calibrated), style) for style, (name, one) in enumerate(document.sides)]
+    marks.append(Mark("Tax_S", measure(document.comparison.tax_s), 3))
     caption = (
         f"Calibrated scalability S of both at {document.comparison.budget} rollouts, and the tax, which is its loss."
     )
@@ -99,7 +99,7 @@ def routing(document: TaxDocument) -> Figure:
 
     def marks(rates: Sequence[float | None]) -> list[Mark]:
         both = zip(rules, rates, strict=True)
-        return [Mark(names[row.rule], Number(None, point), styles[row.rule]) for row, point in both]
+        return [Mark(names[row.rule], Measure(None, point), styles[row.rule]) for row, point in both]
 
     groups = [
         (f"pass@{k}, {k} rollouts of the chosen policy", marks([row.pass_k for row in rules])),
@@ -135,7 +135,7 @@ def contributions(document: TaxDocument) -> Figure | None:
     if not rows:
         return None
     canvas = Canvas(230)
-    heights = plots.range_of([Number(None, row.contribution) for row in rows], 1.0, 0.05)
+    heights = plots.range_of([Measure(None, row.contribution) for row in rows], 1.0, 0.05)
     axes = Axes(canvas, (0, len(rows)), heights, top=8, foot=22)
     axes.rows()
     if len(rows) <= MOST_BARS:
@@ -177,7 +177,7 @@ def success_rates(document: TaxDocument) -> Figure:
 def trade(document: TaxDocument) -> Figure:
     """Coverage lost against efficiency gained, a numbered point per pair."""
     dots = [
-        Dot(arrow((row.base, row.post)), number(row.efficiency_gained), number(row.coverage_lost))
+        Dot(arrow((row.base, row.post)), measure(row.efficiency_gained), measure(row.coverage_lost))
         for row in document.trade
     ]
     canvas = plots.scatter(dots, ("efficiency gained", "coverage lost"), gap_with_interval, unit=", points")
@@ -194,7 +194,7 @@ def early(document: TaxDocument) -> Figure | None:
     if one is None:
         return None
     dots = [
-        Dot(name, Number(None, first), Number(None, second))
+        Dot(name, Measure(None, first), Measure(None, second))
         for name, first, second in one.pairs
         if first is not None and second is not None
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handoff.passk.tax import Comparison, Policy
 from handoff.report.format import (
-    Number,
+    Measure,
     decimal,
     decimal_with_interval,
     gap_with_interval,
@@ -57,7 +57,7 @@ def trade(document: TaxDocument) -> str:
     k, one, other = compared.budget, compared.base, compared.post
     lost = compared.coverage_lost
     point, low, high = (None if end is None else -end for end in (lost.point, lost.high, lost.low))
-    gained = Number(None, point, low, high)
+    gained = Measure(None, point, low, high)
     return (
         f"A rollout succeeds in {percent(one.pass_at_k[0])} with {base} and {percent(other.pass_at_k[0])} with "
         f"{post}, {gap_with_interval(compared.efficiency_gained)}; {k} rollouts cover "

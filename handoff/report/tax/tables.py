@@ -6,9 +6,9 @@ import attrs
 
 from handoff.passk.tax import Contribution, Estimate
 from handoff.report import sheet
-from handoff.report.format import Number, arrow, decimal, percent
+from handoff.report.format import Measure, arrow, decimal, percent
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow
-from handoff.report.tax.values import TaxDocument, budgets, number
+from handoff.report.tax.values import TaxDocument, budgets, measure
 
 
 def sheets(document: TaxDocument) -> dict[str, list[Sheet]]:
@@ -25,15 +25,15 @@ def sheets(document: TaxDocument) -> dict[str, list[Sheet]]:
 
 
 def quantity(estimate: Estimate, digits: int = 3) -> SheetCell:
-    return _flagged(sheet.quantity(number(estimate), digits), estimate)
+    return _flagged(sheet.quantity(measure(estimate), digits), estimate)
 
 
 def rate(estimate: Estimate) -> SheetCell:
-    return _flagged(sheet.rate(number(estimate)), estimate)
+    return _flagged(sheet.rate(measure(estimate)), estimate)
 
 
 def gap(estimate: Estimate) -> SheetCell:
-    return _flagged(sheet.gap(number(estimate)), estimate)
+    return _flagged(sheet.gap(measure(estimate)), estimate)
 
 
 def _flagged(cell: SheetCell, estimate: Estimate) -> SheetCell:
@@ -47,7 +47,7 @@ def curves(document: TaxDocument) -> Sheet:
     for k in budgets(document.comparison.budget):
         at_k = [(side.pass_at_k[k - 1], side.pass_at_k_band[k - 1]) for side in sides]
         hat_k = [(side.pass_hat_k[k - 1], side.pass_hat_k_band[k - 1]) for side in sides]
-        cells = (sheet.rate(Number(None, point, *ends)) for point, ends in (*at_k, *hat_k))
+        cells = (sheet.rate(Measure(None, point, *ends)) for point, ends in (*at_k, *hat_k))
         rows.append(SheetRow(str(k), tuple(cells)))
     columns = ("k", *(f"{metric} {name}" for metric in ("pass@k", "pass^k") for name in document.names))
     return Sheet("Success of k rollouts, in percent of tasks", columns, tuple(rows))

@@ -8,7 +8,7 @@ import attrs
 
 from handoff.passk.routing import Routing
 from handoff.passk.tax import Comparison, Contribution, EarlyEstimate, Estimate, Policy
-from handoff.report.format import Json, Number, plain
+from handoff.report.format import Json, Measure, plain
 
 #: Success rates are told in these bins: the edges are inclusive above, and 0 and 1 stand alone.
 BINS = ("never", "≤ 25%", "≤ 50%", "≤ 75%", "< 100%", "always")
@@ -61,10 +61,10 @@ class TaxDocument:
         return plain(self)
 
 
-def number(estimate: Estimate) -> Number:
+def measure(estimate: Estimate) -> Measure:
     """An estimate in short."""
     note = estimate.reason or estimate.interval_reason
-    return Number(None, estimate.point, estimate.low, estimate.high, note=note)
+    return Measure(None, estimate.point, estimate.low, estimate.high, note=note)
 
 
 def budgets(budget: int) -> list[int]:
