@@ -40,6 +40,7 @@ from typing import Any
 import aiohttp
 import attrs
 
+from handoff.episodes.start import Where
 from handoff.policies import ModelOptions
 from handoff.policies.openai.policy import OpenAIServer
 from handoff.policies.specs import make
@@ -162,7 +163,7 @@ def run(given: Any, options: ModelOptions) -> tuple[int, float, float, int, list
         assert isinstance(policy, OpenAIServer)
         for server in policy.servers:
             server.ask = posted.watch(server.ask)  # type: ignore[method-assign]
-        prepared.run(folder, given.workers, Clocked(clock), concurrency=given.episodes)
+        prepared.run(folder, Where(given.workers), Clocked(clock), concurrency=given.episodes)
         study = load(folder)
     tokens = decisions = 0
     for trajectory in study.trajectories.values():

@@ -53,14 +53,6 @@ class Setting:
     on_command_line: bool = True
     in_file: bool = True
 
-    @property
-    def file_types(self) -> tuple[type, ...]:
-        """Types that the value may have in a study file."""
-        if self.repeats:
-            return (list,)
-        types = (float, int) if self.kind is float else (self.kind,)
-        return types if self.word is None else (*types, str)
-
     def problem(self, value: Any) -> str | None:
         """What is wrong with ``value``, to be put after the setting's name, or ``None``."""
         if value is None:

@@ -1,7 +1,7 @@
 """``builtin:NAME``: the small ALFWorld checkpoints that ship with the toolkit, under the template that they know.
 
-They are ordinary checkpoints for transformers (``examples/small_checkpoints`` trains them); what is built in beside the
-weights are the options that they were trained with.  Any option that is given counts more.
+They are ordinary checkpoints for transformers (``examples/small_checkpoints`` trains them).  Their kind brings the
+options that they were trained with; an option of the user counts more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from handoff.policies.language.options import ModelOptions
 
 
 def folder() -> Path:
-    """Where the checkpoints lie."""
+    """The folder of the checkpoints."""
     return Path(str(resources.files("handoff.artifacts"))) / "checkpoints"
 
 
@@ -27,7 +27,7 @@ def names() -> list[str]:
 
 
 def options() -> dict[str, Any]:
-    """What the checkpoints were trained with, as fields of :class:`ModelOptions`."""
+    """Fields of :class:`ModelOptions` that the checkpoints were trained with."""
     return {
         "template": "alfworld-compact",
         "prompt_form": "text",

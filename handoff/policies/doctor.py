@@ -66,31 +66,31 @@ class Diagnosis:
 
 
 def requests(count: int) -> list[Request]:
-    """``count`` requests of different lengths and seeds, from a made-up episode."""
+    """``count`` requests of different lengths and seeds, from an invented episode."""
     task = Task("0" * 64, "doctor", "doctor", "doctor")
-    commands = ("look", "go to desk 1", "go to bed 1", "open drawer 1", "take mug 1 from desk 1")
+    actions = ("look", "go to desk 1", "go to bed 1", "open drawer 1", "take mug 1 from desk 1")
 
     def record(place: int) -> Record:
         text = f"You are in room {place}. You see a desk 1, a bed 1 and a drawer {place}."
-        return Record(text, commands, 0.0, False, False)
+        return Record(text, actions, 0.0, False, False)
 
-    asked = []
+    batch = []
     for index in range(count):
         length = index % 7
         history = tuple(
-            Turn(command, record(step + 1), f"<think>go on</think><action>{command}</action>")
-            for step, command in enumerate((commands * 2)[:length])
+            Turn(action, record(step + 1), f"<think>go on</think><action>{action}</action>")
+            for step, action in enumerate((actions * 2)[:length])
         )
-        asked.append(Request(task, derive("doctor", index), record(0), history, 20 - length, slot=index))
-    return asked
+        batch.append(Request(task, derive("doctor", index), record(0), history, 20 - length, slot=index))
+    return batch
 
 
 def examine(
-    name: str, policy: Policy, again: Callable[[], Policy] | None, count: int, kept: Path | None, compare: Path | None
+    name: str, policy: Policy, again: Callable[[], Policy] | None, count: int, keep: Path | None, compare: Path | None
 ) -> Diagnosis:
     """Ask ``policy`` for ``count`` decisions in every way.
 
-    ``again`` makes the policy afresh (``None``: it cannot be).  The answers are written to ``kept``, and compared with
+    ``again`` makes the policy afresh (``None``: it cannot be).  The answers are written to ``keep``, and compared with
     those in ``compare``.  Raises :class:`~handoff.errors.UsageError` for files that cannot be read or written.
     """
     if count < 2:
@@ -98,17 +98,17 @@ def examine(
     expected = None if compare is None else _read(compare)
     if expected is not None and len(expected) != count:
         raise UsageError(f"{compare} holds {len(expected)} answers; ask for as many (--requests {len(expected)})")
-    if kept is not None and kept.exists():
-        _read(kept)  # nothing but earlier answers is written over
-    asked = requests(count)
+    if keep is not None and keep.exists():
+        _read(keep)  # nothing but earlier answers is written over
+    batch = requests(count)
     signals.run(policy.introduce)
     policy.activate()
-    alone = [policy.decide([request])[0] for request in asked]
+    alone = [policy.decide([request])[0] for request in batch]
     half = alone[: len(alone) // 2]
     agreements = [
-        _compare("all at once", alone, policy.decide(asked)),
-        _compare("in reverse order", alone, policy.decide(asked[::-1])[::-1]),
-        _compare("half of them", half, policy.decide(asked[: len(half)])),
+        _compare("all at once", alone, policy.decide(batch)),
+        _compare("in reverse order", alone, policy.decide(batch[::-1])[::-1]),
+        _compare("half of them", half, policy.decide(batch[: len(half)])),
     ]
     if again is not None:
         policy.close()
@@ -116,17 +116,17 @@ def examine(
         try:
             signals.run(fresh.introduce)
             fresh.activate()
-            agreements.append(_compare("after a restart", alone, fresh.decide(asked)))
+            agreements.append(_compare("after a restart", alone, fresh.decide(batch)))
         finally:
             fresh.close()
     forms = [to_json(decision) for decision in alone]
     if compare is not None and expected is not None:
         agreements.append(_compare(f"kept in {compare.name}", expected, alone))
-    if kept is not None:
+    if keep is not None:
         try:
-            files.write_atomically(kept, canonical({"decisions": forms}) + b"\n")
+            files.write_atomically(keep, canonical({"decisions": forms}) + b"\n")
         except OSError as error:
-            raise UsageError(f"cannot write {kept}: {error.strerror or error}") from error
+            raise UsageError(f"cannot write {keep}: {error.strerror or error}") from error
     statuses: dict[str, int] = {}
     for decision in alone:
         statuses[decision.status] = statuses.get(decision.status, 0) + 1

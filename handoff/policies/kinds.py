@@ -89,7 +89,11 @@ class Kind:
     #: Fields of :class:`ModelOptions` that the kind sets where nobody else does.
     options: Callable[[], Mapping[str, Any]] = dict
     #: How a description in a manifest follows from the spec.
-    fault: Fault = described_by_spec
+    fault: Fault = attrs.field()
+
+    @fault.default
+    def _usual_fault(self) -> Fault:
+        return described_as_model if self.is_language_model else described_by_spec
 
     def make(self, spec: Spec, options: ModelOptions | None = None) -> Policy:
         """The policy that ``spec`` means.  Raises :class:`~handoff.errors.HandoffError`, also for an error in a
@@ -149,10 +153,10 @@ def _model(name: str, form: str, module: str, policy: str, **stated: Any) -> Kin
     """A language model whose class is called ``policy`` in ``module``, which is imported when one is made."""
 
     def build(argument: str | None, options: ModelOptions) -> Policy:
-        made: Policy = getattr(import_module(module), policy)(argument, options)
-        return made
+        model: Policy = getattr(import_module(module), policy)(argument, options)
+        return model
 
-    return Kind(name, form, build, is_language_model=True, fault=described_as_model, **stated)
+    return Kind(name, form, build, is_language_model=True, **stated)
 
 
 def _checkpoint(name: str, module: str, policy: str) -> Kind:

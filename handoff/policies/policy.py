@@ -1,7 +1,7 @@
 """The interface that every policy has, scripted or a language model.
 
-A policy is asked in batches: whatever requests are waiting make one batch, and no decision may depend on which other
-requests are in it.  Randomness comes from ``Request.seed`` alone.
+A policy is asked in batches of all waiting requests, and no decision may depend on the other requests of its batch.
+Randomness comes from ``Request.seed`` alone.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from handoff.records import Decision, Record, Step, Task
 
 @attrs.frozen
 class Turn:
-    """One past action (the text that the environment got; empty when the step was spent without one), the record that
-    it led to, and all that the policy said (``reply``)."""
+    """One past action and its result."""
 
+    #: The text that the environment got; empty when the step was spent without one.
     action: str
     record: Record
+    #: Everything that the policy said.
     reply: str = ""
 
     @classmethod
     def of(cls, step: Step) -> Turn:
-        """The turn that a recorded step was."""
+        """The turn of a recorded step."""
         return cls(step.decision.action or "", step.record, step.decision.text)
 
     @cached_property
     def digest(self) -> str:
-        """Digest of all of it.  A turn is shown again at every later decision of its episode."""
+        """Digest of all fields, kept because every later decision of the episode shows the turn again."""
         return digest([self.action, self.reply, self.record.digest()])
 
 
 @attrs.frozen
 class Request:
-    """What a policy decides from.
-
-    ``history`` starts at the first action of the episode whoever took it: a solver sees the reacher's actions.
-    ``remaining`` is the number of actions left, this one included.  ``plan`` is there only for a policy that
-    ``needs_plan``: actions that win from here, empty if the environment knows none.  ``slot`` tells episodes of one
-    task apart, for choosing among equal servers; it is not shown to the policy.  ``temperature`` is what the decision
-    is sampled at (``None``: the policy's own); only a policy that has one may be given another.
-    """
+    """The input of one decision."""
 
     task: Task
     seed: int
+    #: The record of the episode's reset.
     reset: Record
+    #: From the first action of the episode, whoever took it: a solver sees the reacher's actions.
     history: tuple[Turn, ...]
+    #: Actions left, this one included.
     remaining: int
+    #: Actions that win from here, for a policy that ``needs_plan``; empty if the environment knows none.
     plan: tuple[str, ...] | None = None
+    #: Tells episodes of one task apart, to choose among equal servers; the policy does not see it.
     slot: int = 0
+    #: Sampling temperature; ``None``: the policy's own.  Only for a policy that has one.
     temperature: float | None = None
 
     @property
@@ -69,31 +69,29 @@ class Request:
         return own if self.temperature is None else self.temperature
 
     def input_digest(self) -> str:
-        """Digest of everything shown: task, reset record, each action with reply and record, and the actions left; and
-        of the temperature where the request names one."""
-        shown: list[Any] = [
+        """Digest of everything that the policy sees: task, reset record, each action with reply and record, the actions
+        left, and the temperature where the request names one."""
+        view: list[Any] = [
             self.task.id,
             self.remaining,
             self.reset.digest(),
             [turn.digest for turn in self.history],
         ]
-        return digest(shown if self.temperature is None else [*shown, self.temperature])
+        return digest(view if self.temperature is None else [*view, self.temperature])
 
 
 class Policy(ABC):
-    """Decides actions.
+    """Decides actions."""
 
-    ``needs_plan`` asks the environment for a plan with every request.  A ``blocking`` policy takes so long that its
-    batches are decided in a thread, while episodes that wait for other things go on.  An ``exclusive`` policy holds
-    memory that others need: it is asked in a phase of its own, between :meth:`activate` and :meth:`release`.
-    ``capacity`` is how many requests at once it can make use of (0: any number will do).  ``temperature`` is what it
-    samples at unless a request says otherwise (``None``: it has no temperature, and takes none).
-    """
-
+    #: Whether every request has the environment's plan.
     needs_plan: ClassVar[bool] = False
+    #: Whether a batch takes so long that it is decided in a thread, while other episodes go on.
     blocking: ClassVar[bool] = False
+    #: Whether it holds memory that others need: it decides in a separate phase, between ``activate`` and ``release``.
     exclusive: ClassVar[bool] = False
+    #: How many requests at once it can use (0: any number).
     capacity: int = 0
+    #: What it samples at unless a request says otherwise (``None``: it has no temperature, and takes none).
     temperature: float | None = None
 
     @abstractmethod
@@ -112,7 +110,7 @@ class Policy(ABC):
         """Get ready to be asked: load the model, or move it to the accelerator.  May be called twice."""
 
     def release(self) -> None:  # noqa: B027 - optional
-        """Give up what others need; :meth:`activate` may follow.  May be called twice."""
+        """Free the memory that others need; :meth:`activate` may follow.  May be called twice."""
 
     def close(self) -> None:  # noqa: B027 - optional
         """Free what the policy holds.  May be called twice."""

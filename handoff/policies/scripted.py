@@ -1,6 +1,6 @@
 """Policies without a model: ``random``, ``expert``, ``noisy:EPS``, ``tempered:T[:HABIT]`` and ``actions:FILE``.
 
-They are the environment side's own instruments: known behaviour to test a protocol, a certificate or an estimand on.
+Their behaviour is known, so that a protocol, a certificate or an estimand can be tested on them.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Tempered(Policy):
     The utility u(a) is 1 for the first action of the environment's plan and 0 for others, plus a *habit* of the action
     in the state that the record shows, between 0 and ``habit``.  A habit is fixed: a hash of record and action, the
     same in every episode and for every policy.  Without habits heat only does harm.  With ``habit`` above 1 some
-    actions are liked better than the plan's: the cold policy makes the same mistake again and again, and heat is what
-    gets it out, as with a model that is sure of something wrong.
+    actions have more utility than the plan's: the cold policy repeats a mistake, and heat ends it, as with a model that
+    is sure of something wrong.
 
-    A plan's first action is used, not the distance after every action, which in a stochastic environment would be a
-    look into the future.
+    The utility uses the plan's first action and not the distance after every action, which in a stochastic environment
+    would be a look into the future.
     """
 
     needs_plan = True
@@ -107,8 +107,8 @@ class Tempered(Policy):
         planned = request.plan[0] if request.plan else None
         habits = [0.0] * len(record.admissible)
         if self.habit:
-            shown = record.digest()
-            habits = [self.habit * derive("habit", shown, action) / 2**63 for action in record.admissible]
+            state = record.digest()
+            habits = [self.habit * derive("habit", state, action) / 2**63 for action in record.admissible]
         return [(action == planned) + habit for action, habit in zip(record.admissible, habits, strict=True)]
 
     def describe(self) -> Mapping[str, Any]:
@@ -116,9 +116,9 @@ class Tempered(Policy):
 
 
 class Actions(Policy):
-    """Actions from a file, at each position of the episode the one that stands there.
+    """Actions from a file, by their position in the episode.
 
-    The file is text with one action a line, for every task, or a JSON object from a task's id or name to a list of
+    The file is text with one action per line, for every task, or a JSON object from a task's id or name to a list of
     actions.  Position 0 is the first action after reset, whoever takes it; after the last one decisions are empty.
     """
 

@@ -67,7 +67,7 @@ def own_options(text: str) -> dict[str, Any]:
     options = dict(kind.options())
     unknown = sorted(options.keys() - {field.name for field in attrs.fields(ModelOptions)})
     if unknown:
-        raise UsageError(f"policy kind {kind.name!r} sets options that there are not: {', '.join(unknown)}")
+        raise UsageError(f"policy kind {kind.name!r} sets unknown options: {', '.join(unknown)}")
     return options
 
 

@@ -1,7 +1,7 @@
 """``vllm:CHECKPOINT``: vLLM's offline engine in this process.
 
-Every request has its own seed and is sent as token ids.  The engine batches as it likes: in float32 the tokens were
-found not to depend on it, in 16-bit types they can (``handoff doctor`` measures it).
+Every request has its own seed and is sent as token ids.  The engine forms its own batches.  In float32 no test has
+found tokens that depend on the batch; in 16-bit types they can (``handoff doctor`` measures it).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class VLLM(Local):
     def __init__(self, argument: str, options: ModelOptions) -> None:
         """Raises :class:`~handoff.errors.UsageError` for options that cannot be had here."""
         self._version = _version()
-        taken = {"model", "tokenizer", "trust_remote_code", "revision"} & options.engine.keys()
-        if taken:
-            raise UsageError(f"engine arguments {', '.join(sorted(taken))} are not for you to set")
+        reserved = {"model", "tokenizer", "trust_remote_code", "revision"} & options.engine.keys()
+        if reserved:
+            raise UsageError(f"the toolkit sets the engine arguments {', '.join(sorted(reserved))} itself")
         super().__init__(argument, options)
         self.capacity = 4 * options.concurrency
         self.device = _device()
@@ -39,9 +39,9 @@ class VLLM(Local):
         self._asleep = False
 
     def configure(self) -> None:
-        # As much as the longest prompt and reply that are allowed, unless told otherwise or the model has fewer places.
-        wanted = self.options.context or self.options.max_prompt_tokens + self.options.max_new_tokens
-        self.context = self.checkpoint.context(wanted) or wanted
+        # Room for the longest prompt and reply, unless the options or the model set another limit.
+        limit = self.options.context or self.options.max_prompt_tokens + self.options.max_new_tokens
+        self.context = self.checkpoint.context(limit) or limit
         self._arguments = self._engine_arguments(self.context)
 
     def _engine_arguments(self, context: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class VLLM(Local):
                 self._llm.wake_up()
                 self._asleep = False
             return
-        # Without a process of its own the engine starts several times faster, and there is one of it at a time.
+        # In this process the engine starts several times faster, and only one is active at a time.
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -106,7 +106,7 @@ class VLLM(Local):
         try:
             results = self._llm.generate(prompts, parameters, use_tqdm=False)
         except Exception as error:
-            # Whatever an engine dies of, the decisions are owed and the run can go on.
+            # The decisions are owed, and the run can go on.
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise Interrupted(f"the vllm engine of {self.checkpoint.name} failed: {reason}") from error
         for result in results:

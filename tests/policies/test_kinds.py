@@ -172,7 +172,7 @@ def test_a_broken_plug_in_is_one_sentence(package: Path, spec: str, message: str
 
 
 def test_options_that_there_are_not_are_one_sentence(package: Path) -> None:
-    with pytest.raises(UsageError, match="policy kind 'wrong' sets options that there are not: top_q"):
+    with pytest.raises(UsageError, match="policy kind 'wrong' sets unknown options: top_q"):
         own_options("wrong")
 
 

@@ -336,7 +336,7 @@ def test_a_server_that_does_not_constrain_is_found_out() -> None:
     options = ModelOptions(max_prompt_tokens=10**6, constrain=True)
     with serving() as server:
         server.reply = lambda prompt, seed: ("I would look around.", "stop")
-        with pytest.raises(DataError, match="is no admissible command"):
+        with pytest.raises(DataError, match="is no admissible action"):
             one(server, options)
         server.reply = lambda prompt, seed: ("loo", "length")  # cut off by the limit of tokens: the model's own outcome
         assert one(server, options).status == "truncated"

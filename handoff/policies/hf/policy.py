@@ -21,7 +21,6 @@ from handoff.policies.language.local import Local, Waiting
 from handoff.policies.language.model import Output
 from handoff.policies.language.options import ModelOptions, is_greedy
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.policy import Request
 
 
 @attrs.define
@@ -118,14 +117,14 @@ class Transformers(Local):
 
     def generate(self, waiting: Sequence[Waiting]) -> list[Output]:
         if self.options.constrain:
-            return self.choose([(one.ids, one.request) for one in waiting])
+            return self.choose(waiting)
         rows = [
             _Sequence(one.ids, RowSampler(one.request.seed, self.options, one.request.temperature), one.room)
             for one in waiting
         ]
-        # Those share a pass that are as long.
-        alike = _groups(range(len(rows)), lambda place: _width(rows[place]))
-        for batch in _batches(alike, self.options.rows):
+        # Rows of one width share a pass.
+        groups = _groups(range(len(rows)), lambda place: _width(rows[place]))
+        for batch in _batches(groups, self.options.rows):
             self._generate([rows[place] for place in batch])
         return [Output(row.text, row.finish or "length", row.stop, TokenIds.of(row.generated)) for row in rows]
 
@@ -155,9 +154,9 @@ class Transformers(Local):
                     **{self._cache_name: cache},
                 ).logits[:, -1]
                 live = [place for place, row in enumerate(rows) if row.finish is None]
-                found = sample(logits[live], [rows[place].sampler for place in live], self.options)
+                samples = sample(logits[live], [rows[place].sampler for place in live], self.options)
                 tokens = torch.zeros((size, 1), dtype=torch.int64)
-                for place, token in zip(live, found, strict=True):
+                for place, token in zip(live, samples, strict=True):
                     tokens[place, 0] = token
                     self._append(rows[place], token)
                 if all(row.finish is not None for row in rows):
@@ -175,53 +174,49 @@ class Transformers(Local):
             row.finish = "length"
         if row.finish is None and not self.options.stop:
             return
-        shown = row.generated[:-1] if ended else row.generated
-        row.text = self.encoder.tokenizer.decode(shown, skip_special_tokens=True)
+        visible = row.generated[:-1] if ended else row.generated
+        row.text = self.encoder.tokenizer.decode(visible, skip_special_tokens=True)
         if not ended:
-            # Of several stop strings the one that stands first in the text.
+            # Of several stop strings the first in the text counts.
             places = [(row.text.find(string), string) for string in self.options.stop if string in row.text]
             if places:
                 place, row.stop = min(places)
                 row.text, row.finish = row.text[:place], "stop"
 
-    def choose(self, asked: Sequence[tuple[tuple[int, ...], Request]]) -> list[Output]:
-        """For every prompt, one of the admissible commands, by its exact probability as a whole reply.
+    def choose(self, waiting: Sequence[Waiting]) -> list[Output]:
+        """For every prompt, one of the admissible actions, by its exact probability as a whole reply.
 
-        A command's score is the log-probability of its tokens and of an end token after them, given the prompt; among
+        An action's score is the log-probability of its tokens and of an end token after them, given the prompt; among
         the scores, divided by the temperature, the choice is Gumbel-max with the decision's seed.
         """
         import torch
 
-        branches = [self._tree(request.record.admissible) for _, request in asked]
-        found: list[Output | None] = [None if tree.replies else _NOTHING for tree in branches]
+        rows = [(one.ids, self._tree(one.request.record.admissible)) for one in waiting]
+        outputs = [_NOTHING] * len(rows)
         score = tree_scores if self._takes_trees else plain_scores
-        rows = [(ids, tree) for (ids, _), tree in zip(asked, branches, strict=True)]
-        alike = _groups(
-            [place for place, tree in enumerate(branches) if tree.replies], lambda place: shape(rows[place])
-        )
-        for batch in _batches(alike, self.options.rows):
+        groups = _groups([place for place, (_, tree) in enumerate(rows) if tree.replies], lambda n: shape(rows[n]))
+        for batch in _batches(groups, self.options.rows):
             scores = score(self._model, [rows[place] for place in batch], self.options.rows)
-            seeds = torch.tensor([asked[place][1].seed for place in batch], dtype=torch.int64)
+            seeds = torch.tensor([waiting[place].request.seed for place in batch], dtype=torch.int64)
             noise = gumbel(seeds, max(map(len, scores))).tolist()
-            for place, own, luck in zip(batch, scores, noise, strict=True):
-                request = asked[place][1]
+            for place, utilities, luck in zip(batch, scores, noise, strict=True):
+                request = waiting[place].request
                 temperature = request.tempered(self.options.temperature)
-                drawn = own
                 if not is_greedy(temperature):
-                    drawn = [value / temperature + bit for value, bit in zip(own, luck, strict=False)]
-                best = max(range(len(drawn)), key=drawn.__getitem__)
-                reply = TokenIds.of(branches[place].replies[best])
-                found[place] = Output(request.record.admissible[best], "stop", None, reply, flags=("scored",))
-        return [output for output in found if output is not None]
+                    utilities = [value / temperature + bit for value, bit in zip(utilities, luck, strict=False)]
+                best = max(range(len(utilities)), key=utilities.__getitem__)
+                reply = TokenIds.of(rows[place][1].replies[best])
+                outputs[place] = Output(request.record.admissible[best], "stop", None, reply, flags=("scored",))
+        return outputs
 
-    def _tree(self, commands: tuple[str, ...]) -> Tree:
-        """The commands as replies.  Many states of a task have the same ones."""
-        if commands not in self._trees:
+    def _tree(self, actions: tuple[str, ...]) -> Tree:
+        """The actions as replies.  Many states of a task have the same ones."""
+        if actions not in self._trees:
             if len(self._trees) >= _TREES_KEPT:
                 self._trees.clear()
-            ids = self.encoder.tokenizer(list(commands), add_special_tokens=False)["input_ids"] if commands else []
-            self._trees[commands] = Tree.of([(*map(int, reply), min(self._ends)) for reply in ids])
-        return self._trees[commands]
+            ids = self.encoder.tokenizer(list(actions), add_special_tokens=False)["input_ids"] if actions else []
+            self._trees[actions] = Tree.of([(*map(int, reply), min(self._ends)) for reply in ids])
+        return self._trees[actions]
 
 
 def _width(row: _Sequence) -> int:
@@ -272,11 +267,11 @@ def _dtype(wanted: str, config: Mapping[str, Any]) -> str:
 
 def _ends(checkpoint: Checkpoint, config: Mapping[str, Any], encoder: Encoder) -> frozenset[int]:
     """The tokens that end a reply: the tokenizer's and those that the generation configuration states."""
-    found = [encoder.tokenizer.eos_token_id, config.get("eos_token_id")]
+    entries = [encoder.tokenizer.eos_token_id, config.get("eos_token_id")]
     generation = "generation_config.json"
     if (checkpoint.path / generation).is_file():
-        found.append(checkpoint.read(generation).get("eos_token_id"))
-    flat = [token for entry in found for token in (entry if isinstance(entry, list) else [entry])]
+        entries.append(checkpoint.read(generation).get("eos_token_id"))
+    flat = [token for entry in entries for token in (entry if isinstance(entry, list) else [entry])]
     ends = frozenset(token for token in flat if type(token) is int)
     if not ends:
         raise DataError(f"checkpoint {checkpoint.name} states no end-of-sequence token")

@@ -1,4 +1,4 @@
-"""Sampling from logits, one generator per row: tokens that do not depend on what else is in the batch.
+"""Sampling from logits, one generator per row: tokens that do not depend on the rest of the batch.
 
 The rule is Gumbel-max in float64 with noise that is a pure function of (step seed, token): SplitMix64, of which the top
 53 bits make a uniform number in (0, 1).  The step seeds come from the row's own ``torch.Generator``.  It is the rule of
@@ -42,7 +42,7 @@ def gumbel(seeds: Any, vocabulary: int) -> Any:
 
 
 class RowSampler:
-    """The sampler of one row (one request), seeded once; ``temperature`` takes the place of the options' own."""
+    """The sampler of one row (one request), seeded once; ``temperature`` replaces the options' one."""
 
     def __init__(self, seed: int, options: ModelOptions, temperature: float | None = None) -> None:
         import torch
@@ -71,8 +71,8 @@ def sample(logits: Any, rows: list[RowSampler], options: ModelOptions) -> list[i
     logits = filtered(logits / temperatures, options.top_k, options.top_p)
     seeds = torch.tensor([row.next_seed() for row in rows], dtype=torch.int64, device=logits.device)
     scores = logits.double() + gumbel(seeds, logits.shape[-1])
-    drawn = [int(token) for token in scores.argmax(dim=-1).tolist()]
-    return [likeliest[place] if row.greedy else drawn[place] for place, row in enumerate(rows)]
+    draws = [int(token) for token in scores.argmax(dim=-1).tolist()]
+    return [likeliest[place] if row.greedy else draws[place] for place, row in enumerate(rows)]
 
 
 def filtered(logits: Any, top_k: int, top_p: float) -> Any:

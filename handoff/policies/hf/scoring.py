@@ -1,11 +1,11 @@
 """The exact log-probabilities of given replies to a prompt: all replies of many prompts in one forward pass.
 
-Commands share their beginnings ("go to desk 1", "go to desk 2"), so a prompt's replies make a tree whose nodes stand
+Actions share their beginnings ("go to desk 1", "go to desk 2"), so a prompt's replies make a tree whose nodes stand
 after the prompt in one sequence; a mask lets each node see the prompt and its own ancestors, and its position is its
 depth.  What a node sees is what it would see in its reply alone.
 
 Rows share a pass only where they have the same shape on their own (:func:`shape`), and every pass has the same number
-of rows: what is added up for a row, and in which order, does not depend on its neighbours.
+of rows: the sums of a row, and their order, do not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -73,11 +73,12 @@ Row = tuple[tuple[int, ...], Tree]
 
 
 def shape(row: Row) -> tuple[int, int]:
-    """How many columns a row has in its pass, and of how many, at its end, the logits are wanted."""
+    """The columns of a row in its pass, and how many of them, at its end, need logits."""
     prompt, tree = row
-    wanted = 1 + len(tree.tokens)
-    columns = max(len(prompt) + len(tree.tokens), wanted + -wanted % KEPT)
-    return columns + -columns % STEP, wanted + -wanted % KEPT
+    kept = 1 + len(tree.tokens)
+    kept += -kept % KEPT
+    columns = max(len(prompt) + len(tree.tokens), kept)
+    return columns + -columns % STEP, kept
 
 
 def tree_scores(model: Any, rows: Sequence[Row], size: int) -> list[list[float]]:
@@ -114,20 +115,20 @@ def tree_scores(model: Any, rows: Sequence[Row], size: int) -> list[list[float]]
 
 
 def plain_scores(model: Any, rows: Sequence[Row], size: int) -> list[list[float]]:
-    """What :func:`tree_scores` gives, reply by reply: for models that cannot be given a mask of one's own."""
+    """What :func:`tree_scores` gives, reply by reply: for models that take no custom mask."""
     import torch
 
-    found = []
+    scores_by_row = []
     with torch.inference_mode():
         for prompt, tree in rows:
             scores = []
             for reply in tree.replies:
                 ids = torch.tensor([[*prompt, *reply[:-1]]], dtype=torch.int64, device=model.device)
                 logits = model(input_ids=ids, use_cache=False, logits_to_keep=len(reply)).logits[0].double()
-                wanted = torch.tensor(reply, device=model.device).unsqueeze(1)
-                scores.append(float(logits.log_softmax(dim=-1).gather(-1, wanted).sum()))
-            found.append(scores)
-    return found
+                tokens = torch.tensor(reply, device=model.device).unsqueeze(1)
+                scores.append(float(logits.log_softmax(dim=-1).gather(-1, tokens).sum()))
+            scores_by_row.append(scores)
+    return scores_by_row
 
 
 def _along(tree: Tree, logits: Any) -> list[float]:
@@ -154,11 +155,11 @@ def takes_trees(model: Any) -> bool:
     tree = Tree.of([(3 % few, 4 % few, 0), (3 % few, 6 % few, 1 % few, 0), (2 % few, 0)])
     rows = [(prompt, tree), (prompt[:2], tree)]  # of one shape
     try:
-        found = tree_scores(model, rows, 2)
+        scores = tree_scores(model, rows, 2)
     except (ValueError, TypeError, RuntimeError, IndexError):
         return False
     slack = 1e-3 if str(model.dtype) == "torch.float32" else 0.5
     expected = plain_scores(model, rows, 2)
     return all(
-        abs(a - b) < slack for one, two in zip(found, expected, strict=True) for a, b in zip(one, two, strict=True)
+        abs(a - b) < slack for one, two in zip(scores, expected, strict=True) for a, b in zip(one, two, strict=True)
     )

@@ -3,7 +3,7 @@
 A reply is never repaired silently.  What the rule read is the action; how it came to it is a status and flags, which
 stand beside the raw text in the record.  An unusable reply costs its step.
 
-Every format first sets the thinking aside: what is read is the text after the last ``</think>``.  Then
+Every format first sets the thinking aside and reads the text after the last ``</think>``.  Then
 
 ``tagged``
     the *first* complete ``<action>...</action>`` block.  First, not last: a reply that runs on and invents the
@@ -13,9 +13,9 @@ Every format first sets the thinking aside: what is read is the text after the l
 ``json``
     the first JSON object: its ``"action"``, or that of its ``"arguments"`` (an object, or a string that holds one).
 ``choice``
-    the whole reply, which must be one of the admissible commands; leniently, the admissible command that is named last.
+    the whole reply, which must be one of the admissible actions; leniently, the admissible action that is named last.
 
-``strict`` requires that nothing else stands in the reply; lenient takes the action and flags the surplus.
+``strict`` refuses a reply with anything else in it; lenient takes the action and flags the surplus.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ FORMATS = ("tagged", "last_line", "json", "choice")
 
 #: What flags mean; every flag that a parse can set is here.
 FLAGS = {
-    "case_folded": "the action differed from an admissible command in letter case only",
-    "spaced": "white space inside the action was not as in the admissible command",
+    "case_folded": "the action differed from an admissible action in letter case only",
+    "spaced": "white space inside the action was not as in the admissible action",
     "multi": "there were several actions; the declared one was taken",
     "surplus": "text stood beside the action",
     "tags_in_think": "an action block stood inside the thinking and was passed over",
@@ -51,22 +51,22 @@ FLAGS = {
 
 @attrs.frozen
 class Reply:
-    """What a model said.
-
-    ``finish`` is ``stop`` or ``length`` (or a server's own word); ``stop`` is the stop string that ended it, if one
-    did; ``reasoning`` is thinking that a server gave apart from ``text``.
-    """
+    """What a model said."""
 
     text: str
+    #: ``stop``, ``length``, or a server's own word.
     finish: str = "stop"
+    #: The stop string that ended it, if one did.
     stop: str | None = None
+    #: Thinking that a server gave apart from the text.
     reasoning: str | None = None
 
 
 @attrs.frozen
 class Parsed:
-    """``action`` is what the environment gets (``None``: nothing usable)."""
+    """What a rule read."""
 
+    #: What the environment gets; ``None``: nothing usable.
     action: str | None
     status: str
     flags: tuple[str, ...] = ()
@@ -84,15 +84,15 @@ class ActionRule:
             raise UsageError(f"no action format is named {self.format!r} (known: {', '.join(FORMATS)})")
 
     def parse(self, reply: Reply, admissible: Sequence[str]) -> Parsed:
-        """The action of ``reply`` under this rule, given the admissible commands of the state."""
+        """The action of ``reply`` under this rule, given the admissible actions of the state."""
         flags = _Flags()
         flags.add("cjk", _CJK.search(reply.text) is not None)
         if not reply.text.strip():
             return Parsed(None, "truncated" if reply.finish == "length" else "empty", flags.sorted())
-        found = _FORMATS[self.format](reply, admissible, self.strict, flags)
-        if found is None:
+        text = _FORMATS[self.format](reply, admissible, self.strict, flags)
+        if text is None:
             return Parsed(None, "truncated" if reply.finish == "length" else "no_action", flags.sorted())
-        action, status = _admit(found, admissible, flags)
+        action, status = _admit(text, admissible, flags)
         return Parsed(action, status, flags.sorted())
 
 
@@ -113,7 +113,7 @@ _OPEN = re.compile(r"<action>((?:(?!</?action>).)*)\Z", re.IGNORECASE | re.DOTAL
 
 
 def _after_thinking(text: str, strict: bool, flags: _Flags) -> tuple[str, bool]:
-    """The part of ``text`` that is read, and whether what stands before it is thinking and nothing else."""
+    """The part of ``text`` after the thinking, and whether everything before it is thinking."""
     closes = list(_THINK_CLOSE.finditer(text))
     start = closes[-1].end() if closes else 0
     opened = _THINK_OPEN.search(text)
@@ -157,7 +157,7 @@ _DECORATION = re.compile(r"\A(?:[-*>•]\s+|action\s*:\s*)+", re.IGNORECASE)
 def _last_line(reply: Reply, admissible: Sequence[str], strict: bool, flags: _Flags) -> str | None:
     rest, clean = _after_thinking(reply.text, strict, flags)
     lines = [line.strip() for line in rest.splitlines() if line.strip()]
-    if not lines or reply.finish == "length":  # the last line may be half a command
+    if not lines or reply.finish == "length":  # the last line may be half an action
         return None
     flags.add("surplus", len(lines) > 1 or not clean)
     if strict:
@@ -201,7 +201,7 @@ def _json(reply: Reply, admissible: Sequence[str], strict: bool, flags: _Flags) 
 
 
 def _first_object(text: str) -> tuple[dict[str, Any] | None, str, str]:
-    """The first JSON object in ``text``, and what stands before and after it."""
+    """The first JSON object in ``text``, and the text before and after it."""
     decoder = json.JSONDecoder()
     for match in list(re.finditer(r"\{", text))[:64]:
         try:
@@ -229,28 +229,28 @@ def _action_of(value: dict[str, Any], flags: _Flags) -> str | None:
 def _choice(reply: Reply, admissible: Sequence[str], strict: bool, flags: _Flags) -> str | None:
     rest, clean = _after_thinking(reply.text, strict, flags)
     whole = " ".join(rest.split())
-    commands = {command.lower(): command for command in admissible}
-    if clean and whole.lower() in commands:
+    actions = {action.lower(): action for action in admissible}
+    if clean and whole.lower() in actions:
         # With the token limit hit, "go to desk 1" may be the beginning of "go to desk 10".
-        longer = any(command != whole.lower() and command.startswith(whole.lower()) for command in commands)
+        longer = any(action != whole.lower() and action.startswith(whole.lower()) for action in actions)
         return None if reply.finish == "length" and longer else whole
     if reply.finish == "length":
         return None
     if not strict:
-        named = _named(whole.lower(), list(commands))
+        named = _named(whole.lower(), list(actions))
         if named:
             flags.add("surplus")
             flags.add("multi", len(set(named)) > 1)
-            return commands[named[-1]]
+            return actions[named[-1]]
     single = len([line for line in rest.splitlines() if line.strip()]) == 1
     return whole if single and clean and len(whole) <= 200 else None
 
 
-def _named(text: str, commands: Sequence[str]) -> list[str]:
-    """The commands that ``text`` names as whole words, in order, the longest where several start at one place."""
-    if not commands:
+def _named(text: str, actions: Sequence[str]) -> list[str]:
+    """The actions that ``text`` names as whole words, in order, the longest where several start at one place."""
+    if not actions:
         return []
-    alternatives = "|".join(re.escape(command) for command in sorted(commands, key=len, reverse=True))
+    alternatives = "|".join(re.escape(action) for action in sorted(actions, key=len, reverse=True))
     return [match.group(0) for match in re.finditer(rf"(?<!\w)(?:{alternatives})(?!\w)", text)]
 
 
@@ -263,18 +263,18 @@ _FORMATS: dict[str, Callable[[Reply, Sequence[str], bool, _Flags], str | None]] 
 
 
 def _admit(text: str, admissible: Sequence[str], flags: _Flags) -> tuple[str, str]:
-    """The admissible command that ``text`` is, up to case and white space; else ``text`` itself, inadmissible."""
+    """The admissible action that equals ``text`` up to case and white space; else ``text`` itself, inadmissible."""
     if text in admissible:
         return text, "parsed"
     bare = " ".join(text.split())
-    for command in admissible:
-        if bare == " ".join(command.split()):
+    for action in admissible:
+        if bare == " ".join(action.split()):
             flags.add("spaced")
-            return command, "parsed"
-    for command in admissible:
-        if bare.lower() == " ".join(command.split()).lower():
+            return action, "parsed"
+    for action in admissible:
+        if bare.lower() == " ".join(action.split()).lower():
             flags.add("case_folded")
             flags.add("spaced", bare != text)
-            return command, "parsed"
+            return action, "parsed"
     flags.add("spaced", bare != text)
     return bare, "inadmissible"

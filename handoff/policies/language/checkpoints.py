@@ -1,8 +1,8 @@
-"""Checkpoints on disk or on a hub: found, pinned, digested; and their tokenizers.
+"""Checkpoints on disk or on a hub, pinned and digested, and their tokenizers.
 
-A checkpoint is ``FOLDER`` or ``OWNER/NAME[/SUBFOLDER][@REVISION]``.  A hub revision that is not given, or is a branch,
-is resolved to the commit that it means, and that is what the manifest says.  Only safetensors are loaded: weights in
-other formats are pickles, and code that comes with a checkpoint is never run.
+A checkpoint is ``FOLDER`` or ``OWNER/NAME[/SUBFOLDER][@REVISION]``.  A branch, or no revision, is resolved to its
+commit, which the manifest states.  Only safetensors are loaded: weights in other formats are pickles.  Code that comes
+with a checkpoint is never run.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ _FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 
 @attrs.frozen
 class Checkpoint:
-    """A checkpoint's folder and what identifies it.
-
-    ``name`` is free of paths; ``revision`` is the commit of a hub checkpoint.  ``digests`` are over the contents of the
-    weights, the configuration and the tokenizer.
-    """
+    """A checkpoint's folder and identity."""
 
     path: Path
+    #: Free of paths.
     name: str
+    #: The commit of a hub checkpoint.
     revision: str | None
+    #: Over the contents of weights, configuration and tokenizer.
     digests: Mapping[str, str]
 
     def read(self, file: str) -> dict[str, Any]:
@@ -53,8 +52,8 @@ class Checkpoint:
     def context(self, *limits: int) -> int | None:
         """The tokens of prompt and reply together that the model has places for, and no more than any of ``limits``
         above 0; ``None`` if neither says anything."""
-        stated = [self.read("config.json").get("max_position_embeddings"), *limits]
-        return min((limit for limit in stated if isinstance(limit, int) and limit > 0), default=None)
+        places = [self.read("config.json").get("max_position_embeddings"), *limits]
+        return min((limit for limit in places if isinstance(limit, int) and limit > 0), default=None)
 
     @property
     def place(self) -> str:
@@ -101,45 +100,42 @@ def _download(repository: str, subfolder: str, revision: str | None) -> Path:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise UsageError(
-            f"checkpoint {repository}@{revision or 'main'} cannot be had from the hub: {reason}"
+            f"checkpoint {repository}@{revision or 'main'} cannot be downloaded from the hub: {reason}"
         ) from error
 
 
 def _digests(folder: Path, argument: str) -> dict[str, str]:
     """Digests of weights, configuration and tokenizer: over names and contents."""
-    there = {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}
-    weights = [name for name in there if name.endswith(".safetensors")]
-    if "config.json" not in there:
+    paths = {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}
+    weights = [name for name in paths if name.endswith(".safetensors")]
+    if "config.json" not in paths:
         raise DataError(f"checkpoint {argument}: {folder} has no config.json")
     if not weights:
-        others = [name for name in there if name.endswith((".bin", ".pt", ".pth"))]
+        others = [name for name in paths if name.endswith((".bin", ".pt", ".pth"))]
         reason = f"its weights are pickles ({others[0]}, ...), which are not loaded" if others else "it has no weights"
         raise DataError(f"checkpoint {argument}: {reason}; save it as safetensors (see docs/models.md)")
     groups: dict[str, list[str]] = {
         "weights": weights,
-        "config": [name for name in ("config.json", "generation_config.json") if name in there],
+        "config": [name for name in ("config.json", "generation_config.json") if name in paths],
         "tokenizer": [
             name
-            for name in there
+            for name in paths
             if name.startswith(("tokenizer", "vocab", "merges", "special_tokens", "added_tokens", "chat_template"))
         ],
     }
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
         return {
-            group: digest(dict(zip(names, pool.map(lambda name: _sha256(there[name]), names), strict=True)))
+            group: digest(dict(zip(names, pool.map(lambda name: _sha256(paths[name]), names), strict=True)))
             for group, names in groups.items()
         }
 
 
 def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
     try:
         with open(path, "rb") as file:
-            while block := file.read(1 << 22):
-                found.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"checkpoint file {path}: {error.strerror or error}") from error
-    return found.hexdigest()
 
 
 class Encoder:
@@ -173,11 +169,11 @@ class Encoder:
         else:
             text = prompt.text
             special = not (bos and text.startswith(bos))
-        found = tuple(int(token) for token in self.tokenizer(text, add_special_tokens=special)["input_ids"])
+        ids = tuple(int(token) for token in self.tokenizer(text, add_special_tokens=special)["input_ids"])
         first = self.tokenizer.bos_token_id
-        if first is not None and found[:2] == (first, first):
+        if first is not None and ids[:2] == (first, first):
             raise DataError(f"checkpoint {self._name}: the prompt would begin with two {bos!r} tokens")
-        return found
+        return ids
 
 
 def _brief(error: BaseException) -> str:

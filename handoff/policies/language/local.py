@@ -26,7 +26,7 @@ class Waiting:
     """A request whose prompt fits."""
 
     request: Request
-    given: Input
+    model_input: Input
     ids: tuple[int, ...]
     #: Tokens that its reply may have.
     room: int
@@ -100,13 +100,13 @@ class Local(Policy):
         for place, request in enumerate(requests):
             prompt = self.speaker.render(request)
             ids = self.encoder.ids(prompt)
-            given = Input(prompt, TokenIds.of(ids))
+            model_input = Input(prompt, TokenIds.of(ids))
             room = self.options.room(len(ids), self.context)
             if room is None:
-                decisions[place] = self.speaker.overflow(request, given)
+                decisions[place] = self.speaker.overflow(request, model_input)
             else:
-                waiting[place] = Waiting(request, given, ids, room)
+                waiting[place] = Waiting(request, model_input, ids, room)
         outputs = self.generate(list(waiting.values())) if waiting else []
         for (place, one), output in zip(waiting.items(), outputs, strict=True):
-            decisions[place] = self.speaker.decide(one.request, one.given, output, one.room)
+            decisions[place] = self.speaker.decide(one.request, one.model_input, output, one.room)
         return [decisions[place] for place in range(len(requests))]

@@ -1,4 +1,4 @@
-"""What every language-model policy has in common: request -> prompt -> generated text -> decision."""
+"""What all language-model policies share: request -> prompt -> generated text -> decision."""
 
 from __future__ import annotations
 
@@ -14,29 +14,35 @@ from handoff.policies.language.tokens import TokenIds
 from handoff.policies.policy import Request
 from handoff.records import Decision, Generation
 
-#: Reasons to have ended that mean that the engine failed: aborted, or cut off on the way.  There is no reply then.
+#: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
 
 
 @attrs.frozen
 class Output:
-    """What an engine generated.  ``ids`` are the generated token ids with a final end token, where they are known."""
+    """What an engine generated."""
 
     text: str
     finish: str
+    #: The stop string that ended it, if one did.
     stop: str | None = None
+    #: Generated token ids with a final end token, where they are known.
     ids: TokenIds | None = None
+    #: The number of generated tokens, where the ids are not known.
     tokens: int | None = None
+    #: Thinking that a server gave apart from the text.
     reasoning: str | None = None
     flags: tuple[str, ...] = ()
 
 
 @attrs.frozen
 class Input:
-    """A rendered prompt, and its token ids or at least their number, where they are known."""
+    """A rendered prompt and its tokens."""
 
     prompt: Prompt
+    #: Token ids, where they are known.
     ids: TokenIds | None = None
+    #: Their number, where the ids are not known.
     tokens: int | None = None
 
 
@@ -57,25 +63,25 @@ class Speaker:
     def render(self, request: Request) -> Prompt:
         return self.template.render(request)
 
-    def decide(self, request: Request, given: Input, output: Output, max_tokens: int | None) -> Decision:
-        """The decision that ``output`` comes to.
+    def decide(self, request: Request, model_input: Input, output: Output, max_tokens: int | None) -> Decision:
+        """The decision in ``output``.
 
-        Raises :class:`~handoff.errors.DataError` if it is no admissible command though the engine was to generate
+        Raises :class:`~handoff.errors.DataError` if it is no admissible action though the engine was to generate
         nothing else: that is the engine's failure, not the model's.
         """
         reply = Reply(output.text, output.finish, output.stop, output.reasoning)
         parsed = self.rule.parse(reply, request.record.admissible)
         if self.options.constrain and output.finish == "stop" and parsed.status != "parsed":
             raise DataError(
-                f"the reply {output.text!r:.80} is no admissible command: the engine does not constrain this model; "
-                "leave out --constrain, or use hf:, which scores every command"
+                f"the reply {output.text!r:.80} is no admissible action: the engine does not constrain this model; "
+                "leave out --constrain, or use hf:, which scores every action"
             )
         flags = {*parsed.flags, *output.flags}
         if max_tokens is not None and max_tokens < self.options.max_new_tokens:
             flags.add("clamped")
         return self._decision(
             request,
-            given,
+            model_input,
             text=output.text,
             action=parsed.action,
             status=parsed.status,
@@ -88,14 +94,14 @@ class Speaker:
             reasoning=output.reasoning,
         )
 
-    def overflow(self, request: Request, given: Input) -> Decision:
-        """The outcome of a prompt that does not fit: a spent step, for every policy by the same rule."""
-        return self._decision(request, given, text="", action=None, status="context_overflow", flags=())
+    def overflow(self, request: Request, model_input: Input) -> Decision:
+        """The outcome of a prompt that does not fit: a spent step, by the same rule for every policy."""
+        return self._decision(request, model_input, text="", action=None, status="context_overflow", flags=())
 
     def _decision(
         self,
         request: Request,
-        given: Input,
+        model_input: Input,
         *,
         text: str,
         action: str | None,
@@ -111,10 +117,10 @@ class Speaker:
             seed=request.seed,
             input_digest=request.input_digest(),
             flags=flags,
-            prompt_digest=None if given.ids is None else given.ids.digest(),
-            prompt_tokens=given.tokens if given.ids is None else len(given.ids),
+            prompt_digest=None if model_input.ids is None else model_input.ids.digest(),
+            prompt_tokens=model_input.tokens if model_input.ids is None else len(model_input.ids),
             generation=Generation(
-                rendered=given.prompt.digest(),
+                rendered=model_input.prompt.digest(),
                 digest=None if ids is None else ids.digest(),
                 **generation,
             ),

@@ -8,10 +8,10 @@ A template is Jinja2, run in a sandbox without access to files or other template
   model is an assistant message as it was, and ``turn`` shows what came of it.  Each block sees its own turn only, so
   that a conversation is appended to and never rendered differently: a server's prefix cache stays good.
 
-What a block renders is sent as it is, not stripped (one newline at the end of the file is not part of it).
+A block's text is sent unchanged (one newline at the end of the file is not part of it).
 
 Variables: ``task`` (``name``, ``type``, ``split``), ``reset`` (the first observation), ``observation`` (the current
-one), ``admissible`` (list of commands), ``history`` (the window: each with ``number``, ``before``, ``action``,
+one), ``admissible`` (list of actions), ``history`` (the window: each with ``number``, ``before``, ``action``,
 ``reply``, ``observation``; ``action`` is empty where a step was spent without one), ``skipped`` (turns before the
 window), ``step`` (actions taken), ``remaining`` (actions left, this one included), ``format`` (how to answer) and
 ``turn`` (in the block of that name).
@@ -69,7 +69,7 @@ class Prompt:
         return sum(len(content) for _, content in self.messages)
 
     def digest(self) -> str:
-        """Digest of what is rendered, before any tokenizer."""
+        """Digest of the rendered prompt, before any tokenizer."""
         if self.form == "text":
             return digest({"text": self.text})
         # The canonical JSON of {"messages": [[role, content], ...]}.
@@ -78,23 +78,23 @@ class Prompt:
 
     @cached_property
     def _as_json(self) -> tuple[tuple[str, str], ...]:
-        """The messages with their contents as canonical JSON: a prompt is long, and wanted so twice."""
+        """The messages with their contents as canonical JSON, which two callers need of every long prompt."""
         return tuple((role, canonical(content).decode()) for role, content in self.messages)
 
 
 @attrs.frozen(slots=False)
 class Template:
-    """A template with its options.
+    """A template with its options."""
 
-    ``name`` is for people; ``source`` is what counts.  ``history`` is how many past turns are shown (``None``: all).
-    ``system`` replaces the template's own system prompt (empty: none).
-    """
-
+    #: For people; only the source counts.
     name: str
     source: str = attrs.field(repr=False)
     form: str = "chat"
+    #: Past turns in the prompt; ``None``: all.
     history: int | None = 10
+    #: Replaces the template's own system prompt; empty: none.
     system: str | None = None
+    #: How to answer, for the template to say.
     format: str = "tagged"
 
     def __attrs_post_init__(self) -> None:
@@ -102,7 +102,7 @@ class Template:
             raise UsageError(f"no prompt form is named {self.form!r} (known: {', '.join(FORMS)})")
         if self.history is not None and self.history < 0:
             raise UsageError(f"the history window is 0 turns or more, not {self.history}")
-        self.render(_SAMPLE)  # an unknown variable must not come to light in the middle of a run
+        self.render(_SAMPLE)  # finds an unknown variable before a run does
 
     @classmethod
     def named(cls, name: str, **options: Any) -> Template:
@@ -128,7 +128,7 @@ class Template:
         return cls(path.name, source, **options)
 
     def to_json(self) -> dict[str, Any]:
-        """All that the rendered prompts depend on."""
+        """JSON-safe: everything that the rendered prompts depend on."""
         return {
             "template": self.name,
             "source": self.source,
@@ -156,12 +156,12 @@ class Template:
             "format": self.format,
         }
         steps = len(request.history)
-        shown = _turns(request, 0 if self.history is None else max(0, steps - self.history))
+        window = _turns(request, 0 if self.history is None else max(0, steps - self.history))
         now = {
             "observation": request.record.observation,
             "admissible": list(request.record.admissible),
-            "history": shown,
-            "skipped": steps - len(shown),
+            "history": window,
+            "skipped": steps - len(window),
             "step": steps,
             "remaining": request.remaining,
         }
@@ -173,7 +173,7 @@ class Template:
         if system:
             messages.append(("system", system))
         if "first" in names:
-            messages.extend(self._conversation(request, common, shown))
+            messages.extend(self._conversation(request, common, window))
         elif "user" in names:
             messages.append(("user", self._block("user", {**common, **now})))
         else:
@@ -181,13 +181,12 @@ class Template:
         return Prompt(self.form, tuple(messages))
 
     def _conversation(
-        self, request: Request, common: Mapping[str, Any], shown: Sequence[Mapping[str, Any]]
+        self, request: Request, common: Mapping[str, Any], window: Sequence[Mapping[str, Any]]
     ) -> list[tuple[str, str]]:
         # ``first`` and each ``turn`` are rendered from that moment alone.
-        count = len(request.history)
         first = {**common, "observation": request.reset.observation, "admissible": list(request.reset.admissible)}
         messages = [("user", self._block("first", {**first, "step": 0}))]
-        for turn in shown:
+        for turn in window:
             position = turn["number"] - 1
             record = request.history[position].record
             messages.append(("assistant", turn["reply"] or turn["action"]))
@@ -199,7 +198,6 @@ class Template:
                 "step": position + 1,
             }
             messages.append(("user", self._block("turn", context)))
-        assert count == len(request.history)
         return messages
 
     @cached_property

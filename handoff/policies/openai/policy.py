@@ -1,11 +1,10 @@
 """``openai:URL[,URL...]#MODEL``: a model behind an OpenAI-compatible server.
 
-A vLLM server is told apart by its ``/version`` and ``/tokenize``.  From it every decision gets the full account, ids of
-prompt and reply included.  One request is enough where the prompt leaves all the room that is asked for: the server
-tokenizes it, and says with which ids it went on.  Else the prompt is tokenized first, its room in the context computed,
-and exactly its token ids are sent and must come back.  Both ways end in the same decision.  Any other server is sent
-the messages: what is recorded is the digest of the rendered prompt and the server's own count of tokens, and overflow
-is what the server says it is.
+A server with ``/version`` and ``/tokenize`` is a vLLM server, which gives every decision the token ids of prompt and
+reply.  One request is enough where the prompt leaves room for all new tokens: the server tokenizes it and answers with
+the ids.  Else the prompt is tokenized first, its room in the context computed, and exactly its token ids are sent and
+must come back.  Both ways end in the same decision.  Any other server gets the messages: the record then has the digest of the
+rendered prompt and the server's own count of tokens, and the server decides what an overflow is.
 
 Of several URLs each episode has one, by a hash of its task and seed slot: the choice does not depend on timing, and all
 turns of an episode find its prefix cached.
@@ -140,7 +139,7 @@ class OpenAIServer(Served):
             raise UsageError(f"{server.url} refuses a request for model {self.card.model}: {error}") from error
 
     def _suits(self, prompt: Prompt) -> bool:
-        """Whether one request will do, as far as one can say before the prompt is tokenized."""
+        """Whether one request is enough, as far as the length of the prompt in characters says."""
         if not self._at_once_works:
             return False
         room = self.options.max_prompt_tokens
@@ -155,10 +154,10 @@ class OpenAIServer(Served):
         self._tokenized += 1
 
     async def _at_once(self, server: Server, request: Request, prompt: Prompt) -> Decision | None:
-        """The decision by one request: the server tokenizes, generates, and says which ids it did both with.
+        """The decision by one request: the server tokenizes, generates, and states the ids of both.
 
-        ``None`` if what came is not what :meth:`_by_ids` would get: the prompt leaves less room than was asked for, or
-        the server gives no token ids here, or has taken the reply apart.
+        ``None`` if :meth:`_by_ids` would get something else: the prompt leaves too little room, or the server gives no
+        token ids here, or has taken the reply apart.
         """
         room = self.options.max_new_tokens
         body = {"model": self.card.model, **self._all_sampling(request, room)}
@@ -191,15 +190,15 @@ class OpenAIServer(Served):
             body |= {"prompt": prompt.text, "add_special_tokens": True}
         ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
         self._learn_density(prompt, ids)
-        given = Input(prompt, ids)
+        model_input = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
         if room is None:
-            return self.speaker.overflow(request, given)
+            return self.speaker.overflow(request, model_input)
         data = _with({"model": self.card.model, **self._all_sampling(request, room)}, "prompt", ids.text)
         sent, output = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
         if sent != ids:
             raise EnvironmentFault(f"{server.url} answered {len(sent)} prompt tokens that are not the {len(ids)} sent")
-        return self.speaker.decide(request, given, output, room)
+        return self.speaker.decide(request, model_input, output, room)
 
     async def _by_text(self, server: Server, request: Request, prompt: Prompt) -> Decision:
         # Servers of several kinds take 32 bits only.
@@ -221,10 +220,10 @@ class OpenAIServer(Served):
             if _is_overflow(error):
                 return self.speaker.overflow(request, Input(prompt))
             raise
-        given = Input(prompt, tokens=tokens)
+        model_input = Input(prompt, tokens=tokens)
         if tokens is not None and tokens > self.options.max_prompt_tokens:
-            return self.speaker.overflow(request, given)
-        return self.speaker.decide(request, given, output, self.options.max_new_tokens)
+            return self.speaker.overflow(request, model_input)
+        return self.speaker.decide(request, model_input, output, self.options.max_new_tokens)
 
     def _all_sampling(self, request: Request, room: int) -> dict[str, Any]:
         body = {
