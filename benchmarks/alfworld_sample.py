@@ -52,7 +52,7 @@ def sample(data: str | None, per_type: int, seed: int, splits: Sequence[str] = S
             yield task, source.load(task)
 
 
-def mixed_command(rng: random.Random, commands: Sequence[str], plan: Sequence[str], chance: float) -> str:
+def mixed_action(rng: random.Random, commands: Sequence[str], plan: Sequence[str], chance: float) -> str:
     """With probability ``chance`` the first command of the plan, else (or without a plan) a random one."""
     if plan and rng.random() < chance:
         return plan[0]

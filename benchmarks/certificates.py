@@ -25,10 +25,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from alfworld_sample import mixed_command, parser, sample
+from alfworld_sample import mixed_action, parser, sample
+from planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.downward import PlannerLibrary
 from handoff.envs.alfworld.games.files import Game
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.records import Certificate, Record
@@ -103,7 +103,7 @@ def prefixes(dynamics: Dynamics, rng: random.Random) -> list[tuple[str, ...]]:
     plan = dynamics.plan(dynamics.initial)
     state, wandered = dynamics.initial, []
     for _ in range(2):
-        wandered.append(rng.choice(dynamics.commands(state)))
+        wandered.append(rng.choice(dynamics.admissible(state)))
         state = dynamics.apply(state, wandered[-1])
     return [(), plan[:-2], plan[:-1], tuple(wandered)]
 
@@ -117,15 +117,15 @@ def compare_library(game: Game, dynamics: Dynamics, states: int, rng: random.Ran
         facts = {fact for i, fact in enumerate(dynamics.task.facts) if state >> i & 1}
         same = (
             facts == library.facts() & changing
-            and dynamics.commands(state) == library.commands()
+            and dynamics.admissible(state) == library.admissible()
             and dynamics.won(state) == library.won()
             and dynamics.certify(state, DEPTH) == library.certify(DEPTH)
         )
         if not same:
             differing.append(f"state {number} of the walk")
-        command = mixed_command(rng, dynamics.commands(state), dynamics.plan(state), 0.3)
+        command = mixed_action(rng, dynamics.admissible(state), dynamics.plan(state), 0.3)
         state = dynamics.apply(state, command)
-        library.apply_command(command)
+        library.apply_action(command)
     return states, differing
 
 

@@ -30,11 +30,11 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from alfworld_sample import mixed_command, parser, sample
+from alfworld_sample import mixed_action, parser, sample
+from planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
 from handoff.envs.alfworld.compiled.engine import CompiledGame
-from handoff.envs.alfworld.downward import PlannerLibrary
 from handoff.envs.alfworld.games.files import Game
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def episodes(game: CompiledGame, number: int, rng: random.Random) -> list[list[s
         commands: list[str] = []
         state = game.initial
         while len(commands) < STEPS:
-            commands.append(mixed_command(rng, game.commands(state), game.plan(state), 0.5))
+            commands.append(mixed_action(rng, game.admissible(state), game.plan(state), 0.5))
             state, _ = game.step(state, commands[-1])
         found.append(commands)
     return found
@@ -170,7 +170,7 @@ def one_game(game: Game, number: int, native: Native, native_steps: int, traject
                 theirs.append(seconds)
                 assert certificate == other
             state = dynamics.apply(state, command)
-            library.apply_command(command)
+            library.apply_action(command)
     row["check_s"], row["library_check_s"] = statistics.mean(mine), statistics.mean(theirs)
     fresh = Dynamics.compile(game.domain, game.grammar, game.problem)
     row["distance_cold_s"], _ = timed(fresh.distance, fresh.initial, 4)

@@ -25,10 +25,10 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from alfworld_sample import mixed_command, parser, sample
+from alfworld_sample import mixed_action, parser, sample
+from planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.downward import PlannerLibrary
 from handoff.envs.alfworld.games.files import Game
 from handoff.records import Certificate
 
@@ -41,7 +41,7 @@ def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> list[tuple[str, 
     prefixes: list[tuple[str, ...]] = [()]
     state = dynamics.initial
     while len(prefixes) < steps:
-        command = mixed_command(rng, dynamics.commands(state), dynamics.plan(state), 0.5)
+        command = mixed_action(rng, dynamics.admissible(state), dynamics.plan(state), 0.5)
         state = dynamics.apply(state, command)
         if dynamics.won(state):
             break
@@ -103,7 +103,7 @@ def main() -> int:
         for i, prefix in enumerate(prefixes):
             if i:
                 state = dynamics.apply(state, prefix[-1])
-                library.apply_command(prefix[-1])
+                library.apply_action(prefix[-1])
             seconds, mine = timed(dynamics.certify, state, DEPTH)
             ours.append(seconds)
             seconds, other = timed(library.certify, DEPTH)

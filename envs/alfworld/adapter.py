@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from handoff import frontier
 from handoff.environment import Environment
-from handoff.envs.alfworld.compiled.engine import ENGINE_VERSION, CompiledGame, Episode, Snapshot
+from handoff.envs.alfworld.compiled.engine import ENGINE_VERSION, CompiledEpisode, CompiledGame, Snapshot
 from handoff.envs.alfworld.compiled.sas import NotTranslated
 from handoff.envs.alfworld.games.files import SPLITS, Game, find_source, mask_sentence
 from handoff.envs.alfworld.native.engine import NativeEngine
@@ -111,7 +111,7 @@ class CompiledAlfworld(AlfworldEnvironment):
     """ALFWorld on the compiled engine."""
 
     engine: ClassVar[str] = "compiled"
-    _episode: Episode | None = None
+    _episode: CompiledEpisode | None = None
 
     def reset(self, task: Task, seed: int) -> Record:
         _, compiled = self._load(task)
@@ -138,7 +138,7 @@ class CompiledAlfworld(AlfworldEnvironment):
     def plan(self) -> tuple[str, ...]:
         return self._here().plan()
 
-    def _here(self) -> Episode:
+    def _here(self) -> CompiledEpisode:
         if self._episode is None:
             raise EnvironmentFault("step before reset")
         return self._episode
@@ -149,7 +149,7 @@ class NativeAlfworld(AlfworldEnvironment):
 
     engine: ClassVar[str] = "native"
     _native: NativeEngine | None = None
-    _mirror: Episode | None = None
+    _mirror: CompiledEpisode | None = None
     _at: tuple[Task, int, list[str]] | None = None
 
     def reset(self, task: Task, seed: int) -> Record:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handoff.envs.alfworld.compiled.engine import CompiledGame, Episode
+from handoff.envs.alfworld.compiled.engine import CompiledEpisode, CompiledGame
 from handoff.errors import UsageError
 from handoff.records import Record
 
@@ -35,7 +35,7 @@ class VectorAlfworld:
     is in ``infos["final_obs"]`` and ``infos["final_info"]``; with ``disabled`` nothing starts by itself: reset some
     places by ``reset(options={"reset_mask": mask})``.
 
-    Episode ``k`` of place ``i`` plays game ``(i + k * num_envs) % len(games)``, in the order given or, if
+    CompiledEpisode ``k`` of place ``i`` plays game ``(i + k * num_envs) % len(games)``, in the order given or, if
     ``shuffle``, in one drawn by the seed of ``reset``.  What a place plays never depends on what another does.
     """
 
@@ -60,7 +60,7 @@ class VectorAlfworld:
         self.closed = False
         self._autoreset, self._shuffle = autoreset, shuffle
         self._order = np.arange(len(self.games))
-        self._episodes: list[Episode | None] = [None] * num_envs
+        self._episodes: list[CompiledEpisode | None] = [None] * num_envs
         self._played = np.full(num_envs, -1)
         self._steps = np.zeros(num_envs, dtype=np.int64)
         self._ended: Bools = np.zeros(num_envs, dtype=np.bool_)

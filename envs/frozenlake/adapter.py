@@ -31,7 +31,7 @@ LEGEND = (
 )
 
 #: (cell, number of draws so far, reset seed)
-State = tuple[int, int, int]
+LakeState = tuple[int, int, int]
 
 
 class FrozenLakeEnvironment(Environment):
@@ -42,7 +42,7 @@ class FrozenLakeEnvironment(Environment):
 
     def __init__(self) -> None:
         self._lake: Lake | None = None
-        self._state: State = (0, 0, 0)
+        self._state: LakeState = (0, 0, 0)
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in SPLITS:
@@ -75,16 +75,16 @@ class FrozenLakeEnvironment(Environment):
 
     # Snapshots and Stochastic
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> LakeState:
         self._current()
         return self._state
 
-    def restore(self, snapshot: State) -> Record:
+    def restore(self, snapshot: LakeState) -> Record:
         self._current()
         self._state = snapshot
         return self._record()
 
-    def outcomes(self, action: str) -> tuple[tuple[float, State], ...]:
+    def outcomes(self, action: str) -> tuple[tuple[float, LakeState], ...]:
         """What the state may become by ``action``, had the next draw not been fixed by the seed."""
         cell, draws, seed = self._state
         if action not in MOVES or self._current().ended(cell):

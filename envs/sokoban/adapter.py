@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from handoff.canonical import digest
 from handoff.environment import Environment
-from handoff.envs.sokoban.board import MOVES, Board, State
+from handoff.envs.sokoban.board import MOVES, Board, BoardState
 from handoff.envs.sokoban.boards import SPLITS, catalogue, find
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
@@ -26,7 +26,7 @@ class SokobanEnvironment(Environment):
 
     def __init__(self) -> None:
         self._board: Board | None = None
-        self._state: State = (0, 0)
+        self._state: BoardState = (0, 0)
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in SPLITS:
@@ -52,11 +52,11 @@ class SokobanEnvironment(Environment):
 
     # Snapshots
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> BoardState:
         self._current()
         return self._state
 
-    def restore(self, snapshot: State) -> Record:
+    def restore(self, snapshot: BoardState) -> Record:
         self._current()
         self._state = snapshot
         return self._record()
@@ -86,7 +86,7 @@ class SokobanEnvironment(Environment):
         distance = board.distances.get(here, depth + 1)
         tried, sequences = [], {here: 1}
         for _ in range(min(distance, depth)):
-            longer: dict[State, int] = {}
+            longer: dict[BoardState, int] = {}
             count = 0
             for state, number in sequences.items():
                 for _, after in board.successors(state):
@@ -100,7 +100,7 @@ class SokobanEnvironment(Environment):
         bridges = tuple(w for w, after in board.successors(here) if board.distances.get(after) == distance - 1)
         return Certificate(depth, distance == depth, distance, tuple(tried), bridges, self._shortest(here))
 
-    def _shortest(self, state: State) -> tuple[str, ...]:
+    def _shortest(self, state: BoardState) -> tuple[str, ...]:
         board, path = self._current(), list[str]()
         if state not in board.distances:
             return ()

@@ -16,7 +16,7 @@ from handoff.errors import DataError
 
 SIZE = 6
 
-State = tuple[int, int]
+BoardState = tuple[int, int]
 
 #: Action words in the order in which they are listed, with the step in cells that they make.
 MOVES: Mapping[str, int] = {"up": -SIZE, "down": SIZE, "left": -1, "right": 1}
@@ -31,7 +31,7 @@ class Board:
 
     walls: frozenset[int]
     target: int
-    start: State
+    start: BoardState
 
     @classmethod
     def parse(cls, rows: Sequence[str]) -> Board:
@@ -58,7 +58,7 @@ class Board:
         walls = frozenset(i for i, cell in enumerate(cells) if cell == WALL)
         return cls(walls, at["target"][0], (at["player"][0], at["box"][0]))
 
-    def rows(self, state: State | None = None) -> list[str]:
+    def rows(self, state: BoardState | None = None) -> list[str]:
         """The board as text rows, in ``state`` (default: at the start)."""
         player, box = state or self.start
         cells = [WALL if i in self.walls else FLOOR for i in range(SIZE * SIZE)]
@@ -67,10 +67,10 @@ class Board:
         cells[player] = PLAYER_ON_TARGET if player == self.target else PLAYER
         return ["".join(cells[i : i + SIZE]) for i in range(0, SIZE * SIZE, SIZE)]
 
-    def won(self, state: State) -> bool:
+    def won(self, state: BoardState) -> bool:
         return state[1] == self.target
 
-    def move(self, state: State, step: int) -> State | None:
+    def move(self, state: BoardState, step: int) -> BoardState | None:
         """The state after a move by ``step`` cells; ``None`` if a wall or a blocked box is in the way."""
         player, box = state
         ahead = player + step
@@ -81,7 +81,7 @@ class Board:
         beyond = box + step
         return None if beyond in self.walls else (ahead, beyond)
 
-    def successors(self, state: State) -> Iterator[tuple[str, State]]:
+    def successors(self, state: BoardState) -> Iterator[tuple[str, BoardState]]:
         """The moves that change ``state``, in the order of :data:`MOVES`."""
         for word, step in MOVES.items():
             after = self.move(state, step)
@@ -89,10 +89,10 @@ class Board:
                 yield word, after
 
     @cached_property
-    def distances(self) -> Mapping[State, int]:
+    def distances(self) -> Mapping[BoardState, int]:
         """The least number of moves to success, of every state from which success is possible."""
         floor = [i for i in range(SIZE * SIZE) if i not in self.walls]
-        before: dict[State, list[State]] = {}
+        before: dict[BoardState, list[BoardState]] = {}
         for player in floor:
             for box in floor:
                 if player != box and box != self.target:  # success ends the episode: nothing leads on from it

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from handoff.cli import numbers
 from handoff.errors import UsageError
+from handoff.plugin import PATH, as_json, quiet
 
-
-class _Path(click.Path):
-    """A path; an empty one, which Python takes for the folder where one is, is a slip (an unset variable)."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("the path is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-PATH = _Path(path_type=Path)
+__all__ = ["PATH", "as_json", "env_option", "env_options", "quiet", "ray", "workers"]
 
 
 def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
@@ -39,13 +29,6 @@ def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
     return options
 
 
-def default_workers() -> int:
-    """One environment worker per usable core."""
-    from handoff.episodes.start import usable_cores
-
-    return usable_cores()
-
-
 workers = click.option(
     "--workers",
     type=numbers.WORKERS,
@@ -58,5 +41,3 @@ ray = click.option(
 env_option = click.option(
     "--env-option", "pairs", multiple=True, metavar="NAME=VALUE", help="Option for the environment; repeats."
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")

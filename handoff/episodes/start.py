@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
+from handoff.children import usable_cores
 from handoff.episodes.places import Here, Workers
 from handoff.episodes.processes import Processes
 
@@ -20,11 +20,3 @@ def start(name: str, options: Mapping[str, Any], count: int | None, ray: str | N
     if count is None:
         count = usable_cores()
     return Processes(name, options, count) if count else Here(name, options)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:
-        return max(1, os.cpu_count() or 1)

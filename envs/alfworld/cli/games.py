@@ -9,17 +9,14 @@ from pathlib import Path
 
 import click
 
-from handoff.cli import numbers
-from handoff.cli.options import PATH, as_json, default_workers, quiet
 from handoff.envs.alfworld.games.files import SPLITS
+from handoff.plugin import PATH, SEED, Console, Whole, as_json, quiet, usable_cores
 from handoff.progress import Progress, for_console
 
 _out = click.option("--out", required=True, type=PATH, help="Folder to write into.")
 
 
 def _progress(silent: bool) -> Progress:
-    from handoff.cli.output import Console
-
     return for_console(Console(stderr=True), silent)
 
 
@@ -40,11 +37,9 @@ again goes on where it stopped; the games do not depend on the number of workers
 @click.option(
     "--split", "splits", multiple=True, type=click.Choice(SPLITS), help="Which split; repeats with --compact."
 )
-@click.option(
-    "-n", "--count", default=72, show_default=True, type=numbers.Whole(1, 100_000), help="Games of each split."
-)
-@click.option("--seed", default=1, show_default=True, type=numbers.SEED, help="Another seed, other games.")
-@click.option("--workers", type=numbers.Whole(1, 1024), help="Processes that prove games.  [default: one per core]")
+@click.option("-n", "--count", default=72, show_default=True, type=Whole(1, 100_000), help="Games of each split.")
+@click.option("--seed", default=1, show_default=True, type=SEED, help="Another seed, other games.")
+@click.option("--workers", type=Whole(1, 1024), help="Processes that prove games.  [default: one per core]")
 @click.option("--no-verify", is_flag=True, help="Do not replay each plan on the native engine before writing.")
 @click.option("--compact", is_flag=True, help="Write recipes (the form in which the built-in games ship) instead.")
 @_out
@@ -68,7 +63,7 @@ def generate(
     from handoff.errors import UsageError
 
     splits = splits or ("train",)
-    workers, verify, progress = workers or default_workers(), not no_verify, _progress(quiet)
+    workers, verify, progress = workers or usable_cores(), not no_verify, _progress(quiet)
     if compact:
         command = " ".join(
             ["handoff games generate --compact", *(f"--split {s}" for s in splits), f"-n {count} --seed {seed}"]
@@ -99,7 +94,7 @@ Examples:
 def write(splits: Sequence[str], force: bool, out: Path, quiet: bool) -> None:
     """Write the built-in games as official game files, in the release's layout."""
     from handoff.envs.alfworld.games.builtin import BuiltinSource
-    from handoff.envs.alfworld.generator.generate import refuse_used, write_official
+    from handoff.envs.alfworld.generator.folder import refuse_used, write_official
 
     source = BuiltinSource()
     splits = splits or source.splits()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op, each
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op, each
 from handoff.envs.alfworld.compiled.families import Family, applicable, families, number
 
 _MOST_ENTRIES = 200_000

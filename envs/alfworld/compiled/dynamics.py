@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from handoff.envs.alfworld.compiled import grammar as grammars
 from handoff.envs.alfworld.compiled import sas
-from handoff.envs.alfworld.compiled.bits import BitTask, Op, union
-from handoff.envs.alfworld.compiled.build import build
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op, union
+from handoff.envs.alfworld.compiled.builder import build
 from handoff.envs.alfworld.compiled.counting import Walks
 from handoff.envs.alfworld.compiled.families import applicable, families
 from handoff.envs.alfworld.compiled.search import Search
@@ -52,7 +52,7 @@ class Dynamics:
         """
         return cls(build(sas.translate(domain, problem), grammars.parse(grammar)))
 
-    def commands(self, state: int) -> tuple[str, ...]:
+    def admissible(self, state: int) -> tuple[str, ...]:
         """The admissible commands, sorted and without repeats, as the native engine shows them."""
         return self._menu(state)[0]
 

@@ -22,10 +22,10 @@ import attrs
 from handoff.canonical import digest
 from handoff.envs.alfworld.compiled import cache, sas
 from handoff.envs.alfworld.compiled import grammar as grammars
-from handoff.envs.alfworld.compiled.bits import BitTask, Op
-from handoff.envs.alfworld.compiled.build import build
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
+from handoff.envs.alfworld.compiled.builder import build
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.compiled.texts import Choice, Items, Memory, Texts, render
+from handoff.envs.alfworld.compiled.texts import Branch, Items, Memory, Texts, render
 from handoff.envs.alfworld.games.files import Game, load_game
 from handoff.records import Certificate, Record
 
@@ -58,10 +58,10 @@ class CompiledGame:
         self.dynamics = Dynamics(task, useless)
         self.initial: int = self._memory.initial
         # An operator's change of the whole state and its text, worked out when it is first taken.
-        self._taken: dict[Op, tuple[int, int, list[str | Choice | Items]]] = {}
+        self._taken: dict[Op, tuple[int, int, list[str | Branch | Items]]] = {}
         self.reset_record = Record(
             observation=render(self._texts.intro(), self.initial),
-            admissible=self.dynamics.commands(self.initial),
+            admissible=self.dynamics.admissible(self.initial),
             score=0.0,
             done=False,
             won=self.dynamics.won(self.initial),
@@ -97,9 +97,9 @@ class CompiledGame:
         form: nothing in it is run.  Raises :class:`~handoff.errors.DataError`, naming the file, for a broken one."""
         return cls.of(load_game(path, trust=True))
 
-    def episode(self) -> Episode:
+    def episode(self) -> CompiledEpisode:
         """A new episode of this game, not yet reset."""
-        return Episode(self)
+        return CompiledEpisode(self)
 
     def step(self, state: int, command: str) -> tuple[int, Record]:
         """The state and the record after a command, admissible or not."""
@@ -114,7 +114,7 @@ class CompiledGame:
             state = (op.apply(state) if op.steps else state) & ~taken[1] | taken[0]
             text = render(taken[2], state)
         won = dynamics.won(state)
-        return state, Record(text, dynamics.commands(state), 1.0 if won else 0.0, won, won)
+        return state, Record(text, dynamics.admissible(state), 1.0 if won else 0.0, won, won)
 
     def replay(self, commands: Sequence[str]) -> tuple[int, list[Record]]:
         """The state after a reset and ``commands``, and the record of the reset and of each."""
@@ -124,9 +124,9 @@ class CompiledGame:
             records.append(record)
         return state, records
 
-    def commands(self, state: int) -> tuple[str, ...]:
+    def admissible(self, state: int) -> tuple[str, ...]:
         """The admissible commands in a state, sorted."""
-        return self.dynamics.commands(state)
+        return self.dynamics.admissible(state)
 
     def won(self, state: int) -> bool:
         """Whether the goal holds in a state (it is not latched: a won game can be spoilt)."""
@@ -152,7 +152,7 @@ class CompiledGame:
         """As :meth:`Dynamics.plan`."""
         return self.dynamics.plan(state)
 
-    def _take(self, op: Op) -> tuple[int, int, list[str | Choice | Items]]:
+    def _take(self, op: Op) -> tuple[int, int, list[str | Branch | Items]]:
         add, dele = self._memory.changes(op)
         if not op.steps:
             add, dele = add | op.add, dele | op.dele
@@ -160,7 +160,7 @@ class CompiledGame:
         return taken
 
 
-class Episode:
+class CompiledEpisode:
     """One play of a compiled game."""
 
     __slots__ = ("_state", "game", "record")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from handoff.envs.alfworld.compiled.bits import Op, each
+from handoff.envs.alfworld.compiled.bit_task import Op, each
 
 
 class Family:

@@ -28,7 +28,7 @@ class Text:
 
 
 @attrs.frozen
-class Rule:
+class Nonterminal:
     """Expands to the first rule of that name whose condition has a match."""
 
     name: str
@@ -46,7 +46,7 @@ class Value:
 class Each:
     """``body`` for every match of ``query``, in order; as an enumeration ("a, b, and c") if ``listed``."""
 
-    body: Rule | Value
+    body: Nonterminal | Value
     query: tuple[Predicate, ...]
     listed: bool
 
@@ -59,7 +59,7 @@ class Predicate:
     parameters: tuple[tuple[str, str], ...]
 
 
-Symbol = Text | Rule | Value | Each
+Symbol = Text | Nonterminal | Value | Each
 
 
 @attrs.frozen
@@ -177,19 +177,19 @@ def _symbol(item: Any) -> Symbol:
     if isinstance(item, textgen.TerminalSymbol):
         return Text(str(item.symbol))
     if isinstance(item, textgen.NonterminalSymbol):
-        return Rule(str(item.symbol))
+        return Nonterminal(str(item.symbol))
     if isinstance(item, textgen.EvalSymbol):
         return expression(item.expression)
     if isinstance(item, textgen.ConditionalSymbol):
         body = _symbol(item.expression)
-        assert isinstance(body, (Rule, Value))
+        assert isinstance(body, (Nonterminal, Value))
         given = query(item.given)
         return Each(body, given, listed=False) if given else body
     if isinstance(item, textgen.ListSymbol):
         inner = _symbol(item.symbol)
         if isinstance(inner, Each):
             return Each(inner.body, inner.query, listed=True)
-        assert isinstance(inner, (Rule, Value))
+        assert isinstance(inner, (Nonterminal, Value))
         return inner  # an enumeration of one
     raise DataError(f"the game's grammar uses {type(item).__name__}, which the compiled engine does not know")
 
@@ -262,7 +262,7 @@ def from_json(data: dict[str, Any]) -> Grammar:
 def _pack(symbol: Symbol) -> Any:
     if isinstance(symbol, Text):
         return ["text", symbol.text]
-    if isinstance(symbol, Rule):
+    if isinstance(symbol, Nonterminal):
         return ["rule", symbol.name]
     if isinstance(symbol, Value):
         return ["value", [[a if isinstance(a, str) else list(a) for a in term] for term in symbol.terms]]
@@ -278,11 +278,11 @@ def _unpack(data: list[Any]) -> Symbol:
     if kind == "text":
         return Text(rest[0])
     if kind == "rule":
-        return Rule(rest[0])
+        return Nonterminal(rest[0])
     if kind == "value":
         return Value(tuple([tuple([a if isinstance(a, str) else (a[0], a[1]) for a in term]) for term in rest[0]]))
     body = _unpack(rest[0])
-    assert isinstance(body, (Rule, Value))
+    assert isinstance(body, (Nonterminal, Value))
     return Each(body, _unpack_query(rest[1]), rest[2])
 
 

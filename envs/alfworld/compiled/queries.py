@@ -14,26 +14,26 @@ from handoff.envs.alfworld.compiled.grammar import Predicate
 
 #: A placeholder or an entity: its name and its type.
 Typed = tuple[str, str]
-Row = tuple[Typed, ...]
+Arguments = tuple[Typed, ...]
 #: All facts of one signature (predicate, types of the arguments): argument tuples in sort order.  If a position and an
 #: entity are given, facts with another entity there may be left out.
-Facts = Callable[[str, tuple[str, ...], "tuple[int, Typed] | None"], Sequence[Row]]
+FactLookup = Callable[[str, tuple[str, ...], "tuple[int, Typed] | None"], Sequence[Arguments]]
 
 
-class Table:
-    """Facts by predicate and signature, and by any argument."""
+class FactTable:
+    """FactLookup by predicate and signature, and by any argument."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, tuple[str, ...]], list[Row]] = defaultdict(list)
-        self._sorted: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
-        self._by_argument: dict[tuple[str, tuple[str, ...], int], dict[Typed, list[Row]]] = {}
+        self._rows: dict[tuple[str, tuple[str, ...]], list[Arguments]] = defaultdict(list)
+        self._sorted: dict[tuple[str, tuple[str, ...]], list[Arguments]] = {}
+        self._by_argument: dict[tuple[str, tuple[str, ...], int], dict[Typed, list[Arguments]]] = {}
 
-    def add(self, predicate: str, row: Row) -> None:
+    def add(self, predicate: str, row: Arguments) -> None:
         """One more fact; before any look-up of its signature."""
         self._rows[predicate, tuple(kind for _, kind in row)].append(row)
 
-    def facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
-        """As :data:`Facts`."""
+    def facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
+        """As :data:`FactLookup`."""
         signature = (predicate, types)
         if signature not in self._sorted:
             self._sorted[signature] = sorted(set(self._rows.get(signature, ())))
@@ -92,7 +92,7 @@ class Hierarchy:
 
 
 def matches(
-    query: Sequence[Predicate], bound: Mapping[Typed, Typed], facts: Facts, hierarchy: Hierarchy
+    query: Sequence[Predicate], bound: Mapping[Typed, Typed], facts: FactLookup, hierarchy: Hierarchy
 ) -> Iterator[dict[Typed, Typed]]:
     """Every assignment of placeholders to entities that makes ``query`` true, ``bound`` included, in order."""
     mapping = dict(bound)

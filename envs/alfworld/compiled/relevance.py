@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op, each, union
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op, each, union
 
 
 class Relevance:

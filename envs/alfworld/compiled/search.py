@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
 from handoff.envs.alfworld.compiled.families import Family, applicable, families
 from handoff.envs.alfworld.compiled.relevance import Relevance
 

@@ -14,21 +14,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op
-from handoff.envs.alfworld.compiled.build import value
-from handoff.envs.alfworld.compiled.grammar import Each, Grammar, Predicate, Production, Rule, Symbol, Text, Value
-from handoff.envs.alfworld.compiled.queries import Row, Table, Typed, matches
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
+from handoff.envs.alfworld.compiled.builder import value
+from handoff.envs.alfworld.compiled.grammar import (
+    Each,
+    Grammar,
+    Nonterminal,
+    Predicate,
+    Production,
+    Symbol,
+    Text,
+    Value,
+)
+from handoff.envs.alfworld.compiled.queries import Arguments, FactTable, Typed, matches
 from handoff.errors import DataError, EnvironmentFault
 
 #: What a symbol came to: literal text, or a choice that depends on the state.
-Part = "str | Choice | Items"
+Part = "str | Branch | Items"
 
 _DEEPEST = 40
 #: The rules that textworld joins enumerations with: for none, between two, before the last.
 JOINTS = ("list_empty", "list_separator", "list_last_separator")
 
 
-class Choice:
+class Branch:
     """The first alternative one of whose masks is set in the state; each is worked out when first chosen."""
 
     __slots__ = ("alternatives",)
@@ -42,10 +51,10 @@ class Alternative:
 
     __slots__ = ("body", "masks", "work")
 
-    def __init__(self, masks: Sequence[int], work: Callable[[], list[str | Choice | Items]]) -> None:
+    def __init__(self, masks: Sequence[int], work: Callable[[], list[str | Branch | Items]]) -> None:
         self.masks = tuple(masks)
         self.work = work
-        self.body: list[str | Choice | Items] | None = None
+        self.body: list[str | Branch | Items] | None = None
 
 
 class Items:
@@ -56,14 +65,14 @@ class Items:
 
     def __init__(
         self,
-        cases: Sequence[tuple[int, list[str | Choice | Items]]],
-        joints: tuple[list[str | Choice | Items], ...] | None,
+        cases: Sequence[tuple[int, list[str | Branch | Items]]],
+        joints: tuple[list[str | Branch | Items], ...] | None,
     ) -> None:
         self.cases = tuple((mask, body[0] if len(body) == 1 else body) for mask, body in cases)
         self.joints = joints
 
 
-def render(parts: Sequence[str | Choice | Items], state: int) -> str:
+def render(parts: Sequence[str | Branch | Items], state: int) -> str:
     """The text in a state."""
     if len(parts) == 1 and isinstance(parts[0], str):
         return parts[0]
@@ -71,14 +80,14 @@ def render(parts: Sequence[str | Choice | Items], state: int) -> str:
     for part in parts:
         if isinstance(part, str):
             out.append(part)
-        elif isinstance(part, Choice):
+        elif isinstance(part, Branch):
             out.append(_chosen(part, state))
         else:
             out.append(_items(part, state))
     return "".join(out)
 
 
-def _chosen(choice: Choice, state: int) -> str:
+def _chosen(choice: Branch, state: int) -> str:
     for alternative in choice.alternatives:
         for mask in alternative.masks:
             if state & mask == mask:
@@ -180,7 +189,7 @@ class _Mentions:
             self.placeholders.update(predicate.parameters)
 
     def _body(self, symbol: Symbol) -> Iterator[str]:
-        if isinstance(symbol, Rule):
+        if isinstance(symbol, Nonterminal):
             yield symbol.name
         elif isinstance(symbol, Value):
             self.variables.update(a[0] for term in symbol.terms for a in term if not isinstance(a, str))
@@ -191,22 +200,22 @@ class Texts:
 
     def __init__(self, task: BitTask, grammar: Grammar, memory: Memory) -> None:
         self._task, self._grammar, self._memory = task, grammar, memory
-        self._table, self._tabled = Table(), set[str]()
+        self._table, self._tabled = FactTable(), set[str]()
         self._bits: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._feedback: dict[str, list[str | Choice | Items]] = {}
+        self._feedback: dict[str, list[str | Branch | Items]] = {}
         self._mentions: dict[str, _Mentions] = {}
         self._arguments: dict[str, frozenset[str]] = {}
-        self._shared: dict[object, list[str | Choice | Items]] = {}
+        self._shared: dict[object, list[str | Branch | Items]] = {}
         self._variables: dict[str, list[int]] = defaultdict(list)
         for v, (predicate, *_) in enumerate(task.facts):
             self._variables[predicate].append(v)
         self._check()
 
-    def intro(self) -> list[str | Choice | Items]:
+    def intro(self) -> list[str | Branch | Items]:
         """The text of a reset."""
-        return self._parts((Rule("intro"),), {}, {}, 0)
+        return self._parts((Nonterminal("intro"),), {}, {}, 0)
 
-    def feedback(self, op: Op) -> list[str | Choice | Items]:
+    def feedback(self, op: Op) -> list[str | Branch | Items]:
         """The text after an operator."""
         parts = self._feedback.get(op.name)
         if parts is None:
@@ -223,10 +232,10 @@ class Texts:
 
         def rules(symbols: Sequence[Symbol]) -> Iterator[str]:
             for symbol in symbols:
-                if isinstance(symbol, Rule):
+                if isinstance(symbol, Nonterminal):
                     yield symbol.name
                 elif isinstance(symbol, Each):
-                    if isinstance(symbol.body, Rule):
+                    if isinstance(symbol.body, Nonterminal):
                         yield symbol.body.name
                     if symbol.listed:
                         yield from JOINTS
@@ -250,20 +259,20 @@ class Texts:
         bound: Mapping[Typed, Typed],
         entities: Mapping[str, Typed],
         depth: int,
-    ) -> list[str | Choice | Items]:
+    ) -> list[str | Branch | Items]:
         if depth > _DEEPEST:
             raise DataError("the game's grammar has rules that expand without end")
-        parts: list[str | Choice | Items] = []
+        parts: list[str | Branch | Items] = []
         for symbol in symbols:
             if isinstance(symbol, Text):
                 parts.append(symbol.text)
             elif isinstance(symbol, Value):
                 parts.append(value(symbol, entities, self._task.names))
-            elif isinstance(symbol, Rule):
+            elif isinstance(symbol, Nonterminal):
                 parts += self._rule(symbol.name, bound, entities, depth)
             else:
                 parts.append(self._each(symbol, bound, entities, depth))
-        merged: list[str | Choice | Items] = []
+        merged: list[str | Branch | Items] = []
         for part in parts:
             if isinstance(part, str) and merged and isinstance(merged[-1], str):
                 merged[-1] += part
@@ -273,7 +282,7 @@ class Texts:
 
     def _rule(
         self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
-    ) -> list[str | Choice | Items]:
+    ) -> list[str | Branch | Items]:
         """A rule's text, shared by all contexts that it cannot tell apart: those that agree on the placeholders and
         variables that it (or a rule under it) mentions.  An entity bound to anything else matters only where it could
         turn up in an answer, since no two placeholders stand for one entity."""
@@ -311,7 +320,7 @@ class Texts:
 
     def _expand(
         self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
-    ) -> list[str | Choice | Items]:
+    ) -> list[str | Branch | Items]:
         alternatives: list[Alternative] = []
         for production in self._grammar.rules[name]:
             masks = [0]
@@ -322,7 +331,7 @@ class Texts:
             if 0 in masks:
                 masks = [0]
 
-            def work(body: tuple[Symbol, ...] = production.body) -> list[str | Choice | Items]:
+            def work(body: tuple[Symbol, ...] = production.body) -> list[str | Branch | Items]:
                 return self._parts(body, bound, entities, depth + 1)
 
             if masks == [0] and not alternatives:
@@ -330,7 +339,7 @@ class Texts:
             alternatives.append(Alternative(masks, work))
             if masks == [0]:
                 break
-        return [Choice(alternatives)]
+        return [Branch(alternatives)]
 
     def _each(self, symbol: Each, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int) -> Items:
         cases = []
@@ -339,7 +348,7 @@ class Texts:
             cases.append((mask, self._parts((symbol.body,), mapping, inner, depth + 1)))
         joints = None
         if symbol.listed:
-            joints = tuple(self._parts((Rule(name),), bound, entities, depth + 1) for name in JOINTS)
+            joints = tuple(self._parts((Nonterminal(name),), bound, entities, depth + 1) for name in JOINTS)
         return Items(cases, joints)
 
     def _cases(
@@ -356,7 +365,7 @@ class Texts:
                 mask |= self._bits[predicate.name, tuple(mapping[ph][0] for ph in predicate.parameters)]
             yield mask, mapping
 
-    def _facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
+    def _facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
         if predicate not in self._tabled:
             self._tabled.add(predicate)
             for arguments, bit in self._possible(predicate).items():
@@ -365,7 +374,7 @@ class Texts:
         return self._table.facts(predicate, types, known)
 
     def _possible(self, predicate: str) -> dict[tuple[str, ...], int]:
-        """Facts of a predicate that can hold, each with its bit (0: it always holds)."""
+        """FactLookup of a predicate that can hold, each with its bit (0: it always holds)."""
         task, memory = self._task, self._memory
         if predicate.startswith("not_"):
             return {task.facts[v][1:]: memory.denied[v] for v in self._variables[predicate[4:]] if v in memory.denied}

@@ -18,7 +18,7 @@ import attrs
 
 from handoff import files
 from handoff.canonical import digest, parse
-from handoff.envs.alfworld.games.accept import MOST_BYTES, require_acceptable
+from handoff.envs.alfworld.games.pddl_checks import MOST_BYTES, require_acceptable
 from handoff.errors import DataError, UsageError
 from handoff.records import Task
 

@@ -50,7 +50,7 @@ _TREATMENT = {
 
 
 @attrs.frozen
-class Choice:
+class SceneGoal:
     """One task in one scene."""
 
     goal: Goal
@@ -58,7 +58,7 @@ class Choice:
 
 
 @lru_cache(maxsize=2048)
-def choices(kind: str, number: int) -> tuple[Choice, ...]:
+def scene_goals(kind: str, number: int) -> tuple[SceneGoal, ...]:
     """All tasks of a type that scene ``number`` allows, sorted."""
     if room_of(number) not in wheel.constants()["GOALS_VALID"][kind]:
         return ()
@@ -69,7 +69,7 @@ def choices(kind: str, number: int) -> tuple[Choice, ...]:
         pairs = [(t, "DeskLamp") for t in things if lamps and _startable(t, room)]
     else:
         pairs = [(t, r) for t in things for r in sorted({r.type for r in room.receptacles}) if _fits(kind, t, r, room)]
-    return tuple(Choice(Goal(kind, thing, target), number) for thing, target in pairs)
+    return tuple(SceneGoal(Goal(kind, thing, target), number) for thing, target in pairs)
 
 
 def _startable(thing: str, room: Scene, avoid: frozenset[str] = frozenset()) -> bool:
@@ -96,14 +96,14 @@ def _avoid(kind: str, target: str) -> frozenset[str]:
     return frozenset({"Fridge"} if kind == "pick_cool_then_place_in_recep" else ())
 
 
-def reserved(choice: Choice) -> bool:
+def reserved(choice: SceneGoal) -> bool:
     """Whether a task in a scene is kept for ``valid_seen``: about one in six is.  The others are for ``train``, so that
     no training game, of any seed, has task and scene in common with a game of the seen split."""
     goal = choice.goal
     return derive("alfworld reserved task", goal.type, goal.thing, goal.target, choice.scene) % 6 == 0
 
 
-def allowed(split: str, choice: Choice) -> bool:
+def allowed(split: str, choice: SceneGoal) -> bool:
     return split == "valid_unseen" or reserved(choice) == (split == "valid_seen")
 
 
@@ -122,12 +122,12 @@ def drafts(split: str, count: int, seed: int) -> Iterator[Recipe]:
 class _Drafter:
     def __init__(self, split: str, seed: int) -> None:
         self.split, self.seed = split, seed
-        self.used: Counter[Choice] = Counter()
+        self.used: Counter[SceneGoal] = Counter()
         self.used_thing: Counter[tuple[str, str]] = Counter()
         self.used_target: Counter[tuple[str, str]] = Counter()
         self.scenes: dict[str, list[int]] = {}
         for kind in TASK_TYPES:
-            fit = [n for n in SPLIT_SCENES[split] if any(allowed(split, c) for c in choices(kind, n))]
+            fit = [n for n in SPLIT_SCENES[split] if any(allowed(split, c) for c in scene_goals(kind, n))]
             self.scenes[kind] = Dice("alfworld scenes", split, seed, kind).shuffled(fit)
 
     def draft(self, index: int) -> Recipe:
@@ -135,7 +135,7 @@ class _Drafter:
         order = self.scenes[kind]
         number = order[index // len(TASK_TYPES) % len(order)]
         dice = Dice("alfworld game", self.split, self.seed, index)
-        ranked = dice.shuffled(c for c in choices(kind, number) if allowed(self.split, c))
+        ranked = dice.shuffled(c for c in scene_goals(kind, number) if allowed(self.split, c))
         for choice in sorted(ranked, key=self._wear):
             recipe = self._build(choice, index, dice)
             if recipe is not None:
@@ -146,11 +146,11 @@ class _Drafter:
                 return recipe
         raise AssertionError(f"no game of type {kind} can be made in scene {number}")
 
-    def _wear(self, choice: Choice) -> tuple[int, int]:
+    def _wear(self, choice: SceneGoal) -> tuple[int, int]:
         goal = choice.goal
         return self.used[choice], self.used_thing[goal.type, goal.thing] + self.used_target[goal.type, goal.target]
 
-    def _build(self, choice: Choice, index: int, dice: Dice) -> Recipe | None:
+    def _build(self, choice: SceneGoal, index: int, dice: Dice) -> Recipe | None:
         goal, room = choice.goal, scene(choice.scene)
         wish = Wish(goal.thing, 2 if goal.type == "pick_two_obj_and_place" else 1, _avoid(goal.type, goal.target))
         try:

@@ -14,7 +14,7 @@ from itertools import permutations
 
 import attrs
 
-from handoff.envs.alfworld.compiled.names import demangle
+from handoff.envs.alfworld.compiled.demangling import demangle
 from handoff.errors import DataError
 
 _FACT = re.compile(r"\(([A-Za-z]+) ([^()?]+)\)")
@@ -63,10 +63,10 @@ class _Hand:
     locations: Mapping[str, str]
     openable: frozenset[str]
     opened: set[str] = attrs.field(factory=set)
-    commands: list[str] = attrs.field(factory=list)
+    actions: list[str] = attrs.field(factory=list)
 
     def say(self, text: str, *identities: str) -> None:
-        self.commands.append(text.format(*(self.facts.names[i] for i in identities)))
+        self.actions.append(text.format(*(self.facts.names[i] for i in identities)))
 
     def go(self, receptacle: str) -> None:
         if self.at != self.locations[receptacle]:
@@ -134,7 +134,7 @@ class _Planner:
                 hand = self._hand()
                 hand.take(thing, source)
                 hand.put(thing, target)
-                yield tuple(hand.commands)
+                yield tuple(hand.actions)
 
     def _place_two(self) -> Iterator[tuple[str, ...]]:
         for target in self.targets:
@@ -147,7 +147,7 @@ class _Planner:
                 for thing, source in chosen:
                     hand.take(thing, source)
                     hand.put(thing, target)
-                yield tuple(hand.commands)
+                yield tuple(hand.actions)
 
     def _treat(self) -> Iterator[tuple[str, ...]]:
         verb, appliance_type, property_, done = _APPLIANCE[self.kind]
@@ -169,7 +169,7 @@ class _Planner:
                         hand.say(verb + " {} with {}", thing, appliance)
                     if target:
                         hand.put(thing, target)
-                    yield tuple(hand.commands)
+                    yield tuple(hand.actions)
 
     def _look(self) -> Iterator[tuple[str, ...]]:
         for lamp, stand in self.lamps:
@@ -183,4 +183,4 @@ class _Planner:
                     hand.take(thing, source)
                     hand.go(stand)
                     hand.say("use {}", lamp)
-                yield tuple(hand.commands)
+                yield tuple(hand.actions)

@@ -31,7 +31,7 @@ SEEN_SCENES = tuple(scene for scene in SCENES if scene not in UNSEEN_SCENES)
 _CAMERA = 165  # height of the camera over the floor, cm: agent height + 75
 _ID = re.compile(r"([A-Za-z]+)\|([+-]?\d\d\.\d\d)\|([+-]?\d\d\.\d\d)\|([+-]?\d\d\.\d\d)(?:\|([A-Za-z]+))?")
 
-Point = tuple[int, int]  # x, z in quarter metres
+FloorPoint = tuple[int, int]  # x, z in quarter metres
 Position = tuple[int, int, int]  # x, y (up), z in cm
 Location = tuple[int, int, int, int]  # x, z in quarter metres, rotation in quarter turns, camera angle in degrees
 
@@ -66,7 +66,7 @@ class Scene:
     types: tuple[str, ...]
     receptacles: tuple[Receptacle, ...]
     fixtures: tuple[Fixture, ...]
-    points: tuple[Point, ...]
+    points: tuple[FloorPoint, ...]
 
     def location(self, position: Position, kind: str) -> Location:
         """Where one stands to see something at ``position``."""
@@ -94,7 +94,9 @@ def parse_id(identity: str) -> tuple[str, Position]:
     return part or kind, (x_cm, y_cm, z_cm)
 
 
-def stand(position: Position, kind: str, points: Sequence[Point], known: Point | None, scene: int) -> Location:
+def stand(
+    position: Position, kind: str, points: Sequence[FloorPoint], known: FloorPoint | None, scene: int
+) -> Location:
     """Where the release's generator makes the agent stand for an object (``get_obj_coords`` of
     ``gen/game_states/task_game_state_full_knowledge.py``).
 
@@ -155,14 +157,14 @@ def scene(number: int) -> Scene:
     """The room of a scene number.  Raises :class:`~handoff.errors.DataError` for a number that is none."""
     if number not in SCENES:
         raise DataError(f"there is no scene {number!r} (scenes: 1-30, 201-230, 301-330, 401-430)")
-    return _Builder(number).build()
+    return _SceneBuilder(number).build()
 
 
-class _Builder:
+class _SceneBuilder:
     def __init__(self, number: int) -> None:
         self.number = number
         self.dice = Dice("alfworld scene", number)
-        self.points: list[Point] = wheel.layout(number, "points")
+        self.points: list[FloorPoint] = wheel.layout(number, "points")
         self.types: list[str] = sorted(wheel.layout(number, "objects"))
         self.taken: set[str] = set()
 

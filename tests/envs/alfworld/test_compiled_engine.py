@@ -20,10 +20,10 @@ from kit.shared import shared_path
 from handoff.canonical import canonical
 from handoff.envs.alfworld.cli.distance import distance
 from handoff.envs.alfworld.compiled import grammar
+from handoff.envs.alfworld.compiled.demangling import demangle
 from handoff.envs.alfworld.compiled.engine import CompiledGame
 from handoff.envs.alfworld.compiled.grammar import Predicate
-from handoff.envs.alfworld.compiled.names import demangle
-from handoff.envs.alfworld.compiled.queries import Hierarchy, Table, matches
+from handoff.envs.alfworld.compiled.queries import FactTable, Hierarchy, matches
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, Game, load_game
 from handoff.envs.alfworld.native.engine import NativeEngine
@@ -243,7 +243,7 @@ def test_a_grammar_that_the_engine_does_not_know_is_refused_by_name(old: str, ne
     def play() -> None:
         compiled = CompiledGame.compile(game.domain, GRAMMAR.replace(old, new), game.problem)
         state = compiled.initial
-        for command in compiled.commands(state):  # texts are worked out when an action is first taken
+        for command in compiled.admissible(state):  # texts are worked out when an action is first taken
             compiled.step(state, command)
 
     with pytest.raises(DataError, match=named):
@@ -263,7 +263,7 @@ def test_a_game_from_the_disk_cache_plays_as_the_one_just_compiled(
     cached = CompiledGame.of(game)
     rng, commands, state = random.Random(5), [], fresh.initial
     for _ in range(40):
-        commands.append(rng.choice(fresh.commands(state)))
+        commands.append(rng.choice(fresh.admissible(state)))
         state, _ = fresh.step(state, commands[-1])
     assert cached.replay(commands) == fresh.replay(commands)
     assert cached.certify(state, 2) == fresh.certify(state, 2)
@@ -338,7 +338,7 @@ def test_answers_of_a_query_come_in_textworlds_order(data: st.DataObject) -> Non
         {(ph.name, ph.type): (var.name, var.type) for ph, var in mapping.items()}
         for mapping in state.all_assignments(rule, {Placeholder(*k): Variable(*v) for k, v in bound.items()})
     ]
-    table = Table()
+    table = FactTable()
     for predicate, a, b in rows:
         table.add(predicate, (a, b))
     mine = tuple(Predicate(p, ((a, kind_of[a]), (b, kind_of[b]))) for p, a, b in query)

@@ -19,7 +19,7 @@ from handoff.envs.alfworld.cli.games import games
 from handoff.envs.alfworld.games import builtin
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, FolderSource, grammar_problem, load_game
-from handoff.envs.alfworld.generator import generate, wheel
+from handoff.envs.alfworld.generator import generate, proofs, wheel
 from handoff.envs.alfworld.generator.dice import Dice
 from handoff.envs.alfworld.generator.drafts import SPLIT_SCENES, drafts
 from handoff.envs.alfworld.generator.planning import Facts, plan
@@ -132,9 +132,9 @@ def test_the_check_before_writing_refuses_a_plan_that_stops_early_or_says_what_c
     engine = NativeEngine()
     recipe = next(r for r in RECIPES["valid_seen"] if r.type == "pick_and_place_simple")
     with pytest.raises(EnvironmentFault, match="is not won after command"):
-        generate.prove(attrs.evolve(recipe, plan=recipe.plan[:-1]), engine)
+        proofs.prove(attrs.evolve(recipe, plan=recipe.plan[:-1]), engine)
     with pytest.raises(EnvironmentFault, match="command 1 of its plan, 'go to moon 1', is not admissible"):
-        generate.prove(attrs.evolve(recipe, plan=("go to moon 1", *recipe.plan)), engine)
+        proofs.prove(attrs.evolve(recipe, plan=("go to moon 1", *recipe.plan)), engine)
 
 
 def test_no_object_of_the_task_lies_where_the_task_wants_it_at_the_start() -> None:

@@ -49,14 +49,14 @@ class PlannerLibrary:
             first.setdefault(text[index], index)
         return list(first.values())
 
-    def commands(self) -> tuple[str, ...]:
+    def admissible(self) -> tuple[str, ...]:
         """The commands of the applicable operators, sorted."""
         return tuple(sorted(self._text[index] for index in self.applicable()))
 
     def apply(self, operator: int) -> None:
         self._library.apply_operator(operator, self._effects)
 
-    def apply_command(self, command: str) -> None:
+    def apply_action(self, command: str) -> None:
         self.apply(next(index for index in self.applicable() if self._text[index] == command))
 
     def won(self) -> bool:

@@ -1,7 +1,7 @@
 """A game as a machine over bits: what the compiled engine keeps of it.
 
 Every fact that some operator can change is one bit of a Python integer.  The bits of the agent's location come first,
-so that operators are found by location.  :mod:`~handoff.envs.alfworld.compiled.build` makes the machine from a game's texts;
+so that operators are found by location.  :mod:`~handoff.envs.alfworld.compiled.builder` makes the machine from a game's texts;
 here it is plain data that can be written as JSON and read back.
 """
 

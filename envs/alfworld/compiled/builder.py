@@ -1,6 +1,6 @@
-"""From a translated game to a machine over bits (:mod:`~handoff.envs.alfworld.compiled.bits`).
+"""From a translated game to a machine over bits (:mod:`~handoff.envs.alfworld.compiled.bit_task`).
 
-Facts that never change are worked into the conditions, derived facts are expanded to what they follow from, and the
+FactLookup that never change are worked into the conditions, derived facts are expanded to what they follow from, and the
 agent's location is found as the group of facts of one predicate of which exactly one always holds (proved operator by
 operator).
 """
@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Condition, Op, each
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Condition, Op, each
+from handoff.envs.alfworld.compiled.demangling import demangle
 from handoff.envs.alfworld.compiled.grammar import Each, Grammar, Predicate, Symbol, Text, Value
-from handoff.envs.alfworld.compiled.names import demangle
-from handoff.envs.alfworld.compiled.queries import Facts, Hierarchy, Row, Table, Typed, matches
+from handoff.envs.alfworld.compiled.queries import Arguments, FactLookup, FactTable, Hierarchy, Typed, matches
 from handoff.envs.alfworld.compiled.sas import Effect, Literal, Problem
 from handoff.errors import DataError
 
@@ -26,7 +26,7 @@ def build(problem: Problem, grammar: Grammar) -> BitTask:
 
     Raises :class:`~handoff.errors.DataError`, naming the construct, for what the compiled engine does not know.
     """
-    builder = _Builder(problem)
+    builder = _TaskBuilder(problem)
     ops = _Exclusive(builder).settle(builder.operators(grammar))
     return BitTask(
         facts=tuple(problem.facts[v] for v in builder.variables),
@@ -44,7 +44,7 @@ def build(problem: Problem, grammar: Grammar) -> BitTask:
     )
 
 
-class _Builder:
+class _TaskBuilder:
     """``bit[v]`` is the mask of variable ``v`` (0: it never changes, or is derived)."""
 
     def __init__(self, problem: Problem) -> None:
@@ -191,13 +191,13 @@ class _Builder:
             steps += [(pos, neg, *change) for pos, neg in self.conditions(effect.conditions)]
         return tuple(steps), (0, 0)
 
-    def _static_facts(self) -> Facts:
+    def _static_facts(self) -> FactLookup:
         changing = {self.problem.facts[v][0] for v in self.variables}
-        table = Table()
+        table = FactTable()
         for predicate, *arguments in self.problem.given:
             table.add(predicate, tuple((argument, self.types[argument]) for argument in arguments))
 
-        def facts(predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
+        def facts(predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
             if predicate.startswith("not_") or predicate in changing:
                 raise DataError(
                     f"the game's grammar makes a command depend on {predicate!r}, which changes during play; "
@@ -212,7 +212,7 @@ class _Builder:
         name: str,
         grammar: Grammar,
         parameters: dict[str, tuple[tuple[str, str], ...]],
-        facts: Facts,
+        facts: FactLookup,
     ) -> str:
         action, *arguments = name.split()
         if action not in grammar.actions or action not in parameters:
@@ -228,7 +228,7 @@ class _Builder:
         symbols: Sequence[Symbol],
         grammar: Grammar,
         bound: dict[Typed, Typed],
-        facts: Facts,
+        facts: FactLookup,
         depth: int,
     ) -> list[str]:
         parts: list[str] = []
@@ -291,7 +291,7 @@ class _Exclusive:
     one ever holds (an object is in one place).
     """
 
-    def __init__(self, builder: _Builder) -> None:
+    def __init__(self, builder: _TaskBuilder) -> None:
         self._place_mask = builder.place_mask
         self._initial = builder.initial
         self._fact = {builder.bit[v]: builder.problem.facts[v] for v in builder.variables}
