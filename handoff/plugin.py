@@ -98,7 +98,7 @@ class Real(Number):
 
 
 class FilePath(click.Path):
-    """A path.  Refuses an empty one, which comes from an unset variable and which Python reads as the current folder."""
+    """A path.  An empty one (from an unset variable, say), which Python reads as the current folder, is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":

@@ -1,4 +1,4 @@
-"""The Sokoban adapter: a record is a function of the state alone, and everything about it is exact."""
+"""The Sokoban adapter: records are functions of the state alone; distances and certificates are exact."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from handoff.canonical import digest
 from handoff.environment import Environment
+from handoff.envs.seeded_tasks import find
 from handoff.envs.sokoban.board import MOVES, Board, BoardState
-from handoff.envs.sokoban.boards import SPLITS, catalogue, find
+from handoff.envs.sokoban.boards import SPLITS, catalogue
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
@@ -19,7 +20,7 @@ LEGEND = (
 
 
 class SokobanEnvironment(Environment):
-    """Sokoban, 6x6 rooms with one box; admissible are the moves that change something; exact distances."""
+    """Sokoban, 6x6 rooms with one box; the admissible actions are the moves that change the state; exact distances."""
 
     name: ClassVar[str] = "sokoban"
     splits: ClassVar[tuple[str, ...]] = tuple(SPLITS)
@@ -34,7 +35,7 @@ class SokobanEnvironment(Environment):
         return tuple(task for task, _ in catalogue()[split].values())
 
     def reset(self, task: Task, seed: int) -> Record:
-        board = find(task)
+        board = find(catalogue(), task)
         if board is None:
             raise DataError(f"task {task.name!r} of split {task.split!r} is not one of sokoban's boards")
         self._board, self._state = board, board.start
@@ -64,19 +65,18 @@ class SokobanEnvironment(Environment):
     # Planner and FrontierOracle
 
     def plan(self) -> tuple[str, ...]:
-        """A shortest way to success, of those the first in the order of the moves; empty if there is none."""
+        """The first shortest way to success in the order of the moves; empty if there is none."""
         return self._shortest(self._state)
 
     def distance(self, limit: int | None = None) -> int | None:
-        """The least number of moves to success from here; ``None`` if the box can no longer get there, or not within
-        ``limit`` moves."""
+        """The least number of moves to success; ``None`` if there is none, or none within ``limit`` moves."""
         moves = self._current().distances.get(self._state)
         return None if moves is None or (limit is not None and moves > limit) else moves
 
     def certify(self, depth: int) -> Certificate:
         """The certificate of the current state, equal to the plain search's.
 
-        Sequences are counted, not tried one by one: what matters of a sequence is the state that it leads to.
+        Sequences are counted, not tried: only the state after a sequence matters.
         """
         if depth < 1:
             raise UsageError(f"the depth of a frontier is at least 1, not {depth}")

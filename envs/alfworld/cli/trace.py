@@ -71,11 +71,11 @@ def require_graph_format(path: Path) -> None:
 
 
 def write_graph(path: Path, episode: CompiledEpisode, depth: int) -> int:
-    """Write the graph of the states within ``depth`` actions of the episode's state, in the format of the file's ending.
+    """Write the graph of the states within ``depth`` actions of the episode's state; the ending names the format.
 
-    Nodes carry ``depth``, ``won``, ``observation`` and, where it is known inside the graph, ``distance``; edges carry
-    ``action``.  Returns the number of states.  Raises :class:`~handoff.errors.UsageError` for an unknown ending, without
-    networkx, or for too many states.
+    Nodes carry ``depth``, ``won``, ``observation`` and, where the graph holds a win, ``distance``; edges carry
+    ``action``.  Returns the number of states.  Raises :class:`~handoff.errors.UsageError` for an unknown ending,
+    without networkx, or for too many states.
     """
     require_graph_format(path)
     graph = frontier.neighbourhood(episode, episode.record, depth)

@@ -18,17 +18,17 @@ MANIFEST = "manifest.json"
 
 
 def official_path(out: Path, split: str, recipe: Recipe) -> Path:
-    """Where the release's layout has the game: ``json_2.1.1/<split>/<task>/<trial>/game.tw-pddl``."""
+    """The game's path in the release's layout: ``json_2.1.1/<split>/<task>/<trial>/game.tw-pddl``."""
     return out / RELEASE / split / recipe.name / GAME_FILE
 
 
 def write_official(out: Path, split: str, recipe: Recipe) -> None:
-    """Write one official game file, whole or not at all."""
+    """Write one official game file."""
     write_file(official_path(out, split, recipe), _official(recipe))
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all.  Raises :class:`~handoff.errors.StoreError`."""
+    """Write a file whole or not at all.  Raises :class:`~handoff.errors.StoreError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, data)
@@ -37,8 +37,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def refuse_used(out: Path, force: bool) -> None:
-    """Raises :class:`~handoff.errors.UsageError` if ``out`` is no folder, or holds something and ``force`` is not
-    given."""
+    """Raises :class:`~handoff.errors.UsageError` if ``out`` is a file, or not empty without ``force``."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; give a folder")
     try:
@@ -49,23 +48,24 @@ def refuse_used(out: Path, force: bool) -> None:
         raise UsageError(f"{out} is not empty; give another folder, or --force to write into this one")
 
 
-def claim(out: Path, made: Mapping[str, Any]) -> None:
-    """Start a folder of generated games, or find that it was started for the same ones."""
+def claim(out: Path, manifest: Mapping[str, Any]) -> None:
+    """Start a folder of generated games, or check that its manifest agrees with ``manifest``."""
     path = out / MANIFEST
     if not path.is_file():
         refuse_used(out, force=False)
-        write_manifest(out, {**made, "complete": False})
+        write_manifest(out, {**manifest, "complete": False})
         return
     try:
-        found = parse(files.read(path))
+        present = parse(files.read(path))
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
-    differ = [key for key, value in made.items() if not isinstance(found, dict) or found.get(key) != value]
-    if differ:
-        raise UsageError(f"{out} holds games made otherwise ({', '.join(differ)} differ); give another folder")
+    differing = [key for key, value in manifest.items() if not isinstance(present, dict) or present.get(key) != value]
+    if differing:
+        raise UsageError(f"{out} has games of another command ({', '.join(differing)} differ); give another folder")
 
 
 def is_written(out: Path, split: str, recipe: Recipe) -> bool:
+    """Whether the game's official file is in the folder, with the same bytes."""
     path = official_path(out, split, recipe)
     try:
         return files.read(path) == _official(recipe)

@@ -1,8 +1,7 @@
-"""Making games: drafts are proven on the native engine in worker processes and written as they come.
+"""Generates games: worker processes prove drafts on the native engine, and each game is written after its proof.
 
-A game is written only after its plan was replayed (unless that is switched off): each command admissible, won exactly
-after the last one.  Files appear whole or not at all, and a folder of games is gone on with when the same command is
-given again.  The bytes written do not depend on the number of workers.
+A proof replays the plan: each action is admissible, and the last one wins.  Files are written whole or not at all, and
+the same command resumes an unfinished folder.  The bytes do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ def generate(
 ) -> None:
     """Write ``count`` games of ``split`` below ``out`` as official game files, and ``manifest.json`` beside them.
 
-    Goes on where an earlier call of the same kind stopped.  Raises :class:`~handoff.errors.UsageError` if ``out``
-    holds anything else.
+    Resumes an earlier call with the same arguments.  Raises :class:`~handoff.errors.UsageError` if ``out`` has other
+    content.
     """
-    made = {"split": split, "seed": seed, "games": count, "verified": verify, **origin()}
-    claim(out, made)
+    manifest = {"split": split, "seed": seed, "games": count, "verified": verify, **origin()}
+    claim(out, manifest)
     recipes = []
     with progress.phase(f"drafts {split}", count) as tick:
         for recipe in drafts(split, count, seed):
@@ -45,7 +44,7 @@ def generate(
         for recipe in proven(owed, workers) if verify else owed:
             write_official(out, split, recipe)
             tick()
-    write_manifest(out, {**made, "complete": True, **_summary(recipes)})
+    write_manifest(out, {**manifest, "complete": True, **_summary(recipes)})
 
 
 def generate_compact(
@@ -61,7 +60,7 @@ def generate_compact(
 ) -> None:
     """Write ``count`` games of each split as ``<split>.jsonl``, and the ``manifest.json`` that lists them.
 
-    This is the form in which the built-in games ship.  Nothing is written before all games are proven.
+    This is the form of the built-in games.  Nothing is written before all games are proven.
     """
     texts: dict[str, bytes] = {}
     entries: dict[str, Any] = {}
@@ -86,23 +85,19 @@ def generate_compact(
 
 
 def line(recipe: Recipe) -> bytes:
-    """A recipe as it stands in the compact file: one line of canonical JSON."""
+    """A recipe in the compact file: one line of canonical JSON."""
     return canonical(recipe.to_json()) + b"\n"
 
 
 def origin() -> dict[str, Any]:
-    """What games are made from: versions, and sha256 of the wheel's files."""
+    """The origin of generated games: versions, and sha256 of the wheel's files."""
     return {
         "versions": {
             "handoff": handoff.__version__,
             "alfworld": metadata.version("alfworld"),
             "textworld": metadata.version("textworld"),
         },
-        "sha256": {
-            "domain": wheel.text_digest(wheel.domain()),
-            "grammar": wheel.text_digest(wheel.grammar()),
-            "scenes": wheel.scenes_digest(),
-        },
+        "sha256": wheel.digests(),
     }
 
 

@@ -22,19 +22,18 @@ _PER_POOL = 200  # games per set of worker processes: each loaded game leaks mem
 def prove(recipe: Recipe, engine: NativeEngine) -> None:
     """Replay the plan on the native engine.
 
-    Raises :class:`~handoff.errors.EnvironmentFault` unless every command is admissible and the game is won exactly
-    after the last one.
+    Raises :class:`~handoff.errors.EnvironmentFault` unless every action is admissible and exactly the last one wins.
     """
     record = engine.reset(recipe.game())
     if record.won:
         raise EnvironmentFault(f"game {recipe.name} is won at reset")
-    for number, command in enumerate(recipe.plan, 1):
-        if command not in record.admissible:
-            raise EnvironmentFault(f"game {recipe.name}: command {number} of its plan, {command!r}, is not admissible")
-        record = engine.step(command)
+    for number, action in enumerate(recipe.plan, 1):
+        if action not in record.admissible:
+            raise EnvironmentFault(f"game {recipe.name}: action {number} of its plan, {action!r}, is not admissible")
+        record = engine.step(action)
         if record.won != (number == len(recipe.plan)):
             state = "won" if record.won else "not won"
-            raise EnvironmentFault(f"game {recipe.name} is {state} after command {number} of {len(recipe.plan)}")
+            raise EnvironmentFault(f"game {recipe.name} is {state} after action {number} of {len(recipe.plan)}")
 
 
 _engine: NativeEngine | None = None
@@ -43,7 +42,8 @@ _engine: NativeEngine | None = None
 def _prove_in_worker(recipe: Recipe) -> Recipe:
     global _engine
     if _engine is None:
-        os.environ.setdefault("ALFWORLD_DATA", tempfile.gettempdir())  # else importing alfworld makes a cache folder
+        # Without the variable an import of alfworld creates a cache folder.
+        os.environ.setdefault("ALFWORLD_DATA", tempfile.gettempdir())
         from handoff.envs.alfworld.native.engine import NativeEngine
 
         _engine = NativeEngine()
@@ -52,7 +52,7 @@ def _prove_in_worker(recipe: Recipe) -> Recipe:
 
 
 def proven(recipes: Iterable[Recipe], workers: int) -> Iterator[Recipe]:
-    """The same recipes in the same order, each after its proof."""
+    """The recipes in order, each after its proof."""
     if workers < 1:
         raise UsageError(f"workers must be at least 1, not {workers}")
     pending = iter(recipes)
@@ -63,9 +63,7 @@ def proven(recipes: Iterable[Recipe], workers: int) -> Iterator[Recipe]:
                 for proof in proofs:
                     yield proof.result()
             except BrokenProcessPool as error:
-                raise Interrupted(
-                    "a process that proves games went away; the same command goes on from here"
-                ) from error
+                raise Interrupted("a process that proves games died; the same command resumes the work") from error
             except BaseException:
                 pool.end()
                 raise
