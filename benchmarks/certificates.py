@@ -3,13 +3,13 @@
     python benchmarks/certificates.py --data DIR [--quick]
 
 *Native.*  Per game four states: at reset, two actions before success, one action before it, and one that random
-commands led to.  The depth-2 certificate is made on textworld: for every first action the environment is reset, the
-prefix and the action are replayed, and the record is read (success, admissible commands).  A second action is then
+actions led to.  The depth-2 certificate is made on textworld: for every first action the environment is reset, the
+prefix and the action are replayed, and the record is read (success, admissible actions).  A second action is then
 taken by the environment's own planner library, every admissible one, with `check_goal` after it and `set_state_id`
 back; only the derivation of its text is left out, which is nine tenths of a native step and says nothing about success.
 By full reset and replay the same states would take about half an hour each.
 
-*Library.*  Along random walks the facts that hold, the commands, success and the depth-2 certificate of every state
+*Library.*  Along random walks the facts that hold, the actions, success and the depth-2 certificate of every state
 are compared with the planner library's.
 
 The last line is one JSON object: `states` and `games` of the native comparison with its `differences`,
@@ -25,10 +25,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from alfworld_sample import mixed_command, parser, sample
+from alfworld_sample import mixed_action, parser, sample
+from planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.downward import PlannerLibrary
 from handoff.envs.alfworld.games.files import Game
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.records import Certificate, Record
@@ -42,30 +42,28 @@ class NativeSearch:
     def __init__(self) -> None:
         self._engine = NativeEngine()
 
-    def _replay(self, game: Game, commands: Sequence[str]) -> Record:
+    def _replay(self, game: Game, actions: Sequence[str]) -> Record:
         record = self._engine.reset(game)
-        for command in commands:
-            record = self._engine.step(command)
+        for action in actions:
+            record = self._engine.step(action)
         return record
 
     def _second_actions(self, admissible: Sequence[str]) -> list[str]:
-        """The commands that win from the environment's present state."""
+        """The actions that win from the environment's present state."""
         environment: Any = self._engine._env.unwrapped
         library = environment._pddl_state.downward_lib
-        actions = dict[str, Any]()
-        for command, action in zip(
-            environment.state["_valid_commands"], environment.state["_valid_actions"], strict=True
-        ):
-            actions.setdefault(command, action)
-        assert sorted(actions) == list(admissible)
+        grounded = dict[str, Any]()
+        for text, ground in zip(environment.state["_valid_commands"], environment.state["_valid_actions"], strict=True):
+            grounded.setdefault(text, ground)
+        assert sorted(grounded) == list(admissible)
         here = library.get_state_id()
         wins = []
-        for command in admissible:
-            operator = environment._pddl_state._operators[actions[command].id]
+        for action in admissible:
+            operator = environment._pddl_state._operators[grounded[action].id]
             effects = (type(self)._atom() * operator.nb_effect_atoms)()
             library.apply_operator(operator.id, effects)
             if library.check_goal():
-                wins.append(command)
+                wins.append(action)
             library.set_state_id(here)
         return wins
 
@@ -82,13 +80,13 @@ class NativeSearch:
         first: list[str] = []
         pairs: list[tuple[str, str]] = []
         seconds = 0
-        for command in root.admissible:
-            record = self._replay(game, [*prefix, command])
+        for action in root.admissible:
+            record = self._replay(game, [*prefix, action])
             if record.won:
-                first.append(command)
+                first.append(action)
             else:
                 seconds += len(record.admissible)
-                pairs += [(command, second) for second in self._second_actions(record.admissible)]
+                pairs += [(action, second) for second in self._second_actions(record.admissible)]
         number = len(root.admissible)
         if first:
             return Certificate(DEPTH, False, 1, (number,), tuple(sorted(first)), (min(first),))
@@ -103,7 +101,7 @@ def prefixes(dynamics: Dynamics, rng: random.Random) -> list[tuple[str, ...]]:
     plan = dynamics.plan(dynamics.initial)
     state, wandered = dynamics.initial, []
     for _ in range(2):
-        wandered.append(rng.choice(dynamics.commands(state)))
+        wandered.append(rng.choice(dynamics.admissible(state)))
         state = dynamics.apply(state, wandered[-1])
     return [(), plan[:-2], plan[:-1], tuple(wandered)]
 
@@ -117,15 +115,15 @@ def compare_library(game: Game, dynamics: Dynamics, states: int, rng: random.Ran
         facts = {fact for i, fact in enumerate(dynamics.task.facts) if state >> i & 1}
         same = (
             facts == library.facts() & changing
-            and dynamics.commands(state) == library.commands()
+            and dynamics.admissible(state) == library.admissible()
             and dynamics.won(state) == library.won()
             and dynamics.certify(state, DEPTH) == library.certify(DEPTH)
         )
         if not same:
             differing.append(f"state {number} of the walk")
-        command = mixed_command(rng, dynamics.commands(state), dynamics.plan(state), 0.3)
-        state = dynamics.apply(state, command)
-        library.apply_command(command)
+        action = mixed_action(rng, dynamics.admissible(state), dynamics.plan(state), 0.3)
+        state = dynamics.apply(state, action)
+        library.apply_action(action)
     return states, differing
 
 
@@ -133,19 +131,19 @@ def main() -> int:
     options = parser(__doc__)
     options.add_argument("--per-type", type=int, default=2, help="games of each task type (default: 2)")
     options.add_argument("--walk", type=int, default=170, help="states per game against the library (default: 170)")
-    given = options.parse_args()
-    per_type, walk = (1, 20) if given.quick else (given.per_type, given.walk)
+    arguments = options.parse_args()
+    per_type, walk = (1, 20) if arguments.quick else (arguments.per_type, arguments.walk)
     native = NativeSearch()
     states = games = differences = library_states = library_differences = 0
     distances: Counter[str] = Counter()
-    for number, (task, game) in enumerate(sample(given.data, per_type, seed=7)):
+    for number, (task, game) in enumerate(sample(arguments.data, per_type, seed=7)):
         rng = random.Random(number)
         dynamics = Dynamics.compile(game.domain, game.grammar, game.problem)
         games += 1
-        for prefix in prefixes(dynamics, rng)[: 2 if given.quick else None]:
+        for prefix in prefixes(dynamics, rng)[: 2 if arguments.quick else None]:
             state = dynamics.initial
-            for command in prefix:
-                state = dynamics.apply(state, command)
+            for action in prefix:
+                state = dynamics.apply(state, action)
             mine, theirs = dynamics.certify(state, DEPTH), native.certify(game, prefix)
             states += 1
             distances[str(theirs.distance)] += 1

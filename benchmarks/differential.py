@@ -2,10 +2,10 @@
 
     python benchmarks/differential.py --data DIR [--quick] [--steps 50] [--workers 2] [--games N]
 
-Every game below DIR is walked for at least ``--steps`` steps with random, planned and adversarial commands: text that
+Every game below DIR is walked for at least ``--steps`` steps with random, planned and adversarial actions: text that
 is not admissible, wrong case, extra spaces, nothing, very long text, a lamp used again, a receptacle opened and closed
 again, going on after success, and resets in between.  The records are compared after every step; the first difference
-of a game is printed with the commands that lead to it, and the game is left.  The last line is one JSON object.
+of a game is printed with the actions that lead to it, and the game is left.  The last line is one JSON object.
 
 The native engine is the one that certifies runs: textworld with a memory for what its parsers make of a text.  With
 ``--stock`` it is textworld without it, which takes several times longer.
@@ -33,7 +33,7 @@ _engine: NativeEngine | None = None
 
 
 def adversarial(rng: random.Random, admissible: Sequence[str], last: str) -> str:
-    """A command of the kind that breaks engines."""
+    """An action of the kind that breaks engines."""
     some = rng.choice(list(admissible))
     return rng.choice(
         [
@@ -65,7 +65,7 @@ def adversarial(rng: random.Random, admissible: Sequence[str], last: str) -> str
 
 
 def choose(rng: random.Random, record: Record, plan: Sequence[str], last: str) -> str:
-    """The next command: a third planned, a third random, the rest deliberate trouble."""
+    """The next action: a third planned, a third random, the rest deliberate trouble."""
     draw = rng.random()
     if draw < 0.35 and plan:
         return plan[0]
@@ -74,7 +74,7 @@ def choose(rng: random.Random, record: Record, plan: Sequence[str], last: str) -
     if draw < 0.82:
         wanted = ("use", "open", "close", "examine", "inventory", "look", "take", "move", "help")
         verb = rng.choice(wanted)
-        fitting = [command for command in record.admissible if command.startswith(verb)]
+        fitting = [action for action in record.admissible if action.startswith(verb)]
         return rng.choice(fitting or list(record.admissible))
     if draw < 0.88:
         return last or "look"
@@ -91,36 +91,38 @@ def _walk(game: Game, steps: int, seed: int) -> tuple[int, Counter[str], str | N
     global _engine
     _engine = _engine or NativeEngine()
     rng = random.Random(f"{game.id} {seed}")
-    covered: Counter[str] = Counter()
+    coverage: Counter[str] = Counter()
     episode = CompiledGame.of(game).episode()
-    expected, found = _engine.reset(game), episode.reset()
-    records, commands, last = 1, [], ""
+    expected, actual = _engine.reset(game), episode.reset()
+    records, actions, last = 1, [], ""
     resets = 0
     while True:
-        if expected != found:
-            fields = [f for f in ("observation", "admissible", "score", "done", "won") if _field(expected, found, f)]
-            detail = "; ".join(f"{f}: {getattr(expected, f)!r:.300} against {getattr(found, f)!r:.300}" for f in fields)
-            return records, covered, f"after {commands!r}: {detail}"
-        if len(commands) >= steps:
-            return records, covered, None
-        if found.won and rng.random() < 0.15 and resets < 2:
+        if expected != actual:
+            fields = [f for f in ("observation", "admissible", "score", "done", "won") if _differs(expected, actual, f)]
+            detail = "; ".join(
+                f"{f}: {getattr(expected, f)!r:.300} against {getattr(actual, f)!r:.300}" for f in fields
+            )
+            return records, coverage, f"after {actions!r}: {detail}"
+        if len(actions) >= steps:
+            return records, coverage, None
+        if actual.won and rng.random() < 0.15 and resets < 2:
             resets += 1
-            covered["resets"] += 1
-            expected, found = _engine.reset(game), episode.reset()
+            coverage["resets"] += 1
+            expected, actual = _engine.reset(game), episode.reset()
             records += 1
             continue
-        command = choose(rng, found, episode.plan(), last)
-        covered["after success"] += found.won
-        covered["not admissible"] += command.strip() not in found.admissible
-        covered["repeated"] += bool(command) and command == last
-        expected, found = _engine.step(command), episode.step(command)
-        covered["won"] += found.won
-        commands.append(command)
+        action = choose(rng, actual, episode.plan(), last)
+        coverage["after success"] += actual.won
+        coverage["not admissible"] += action.strip() not in actual.admissible
+        coverage["repeated"] += bool(action) and action == last
+        expected, actual = _engine.step(action), episode.step(action)
+        coverage["won"] += actual.won
+        actions.append(action)
         records += 1
-        last = command
+        last = action
 
 
-def _field(one: Record, two: Record, name: str) -> bool:
+def _differs(one: Record, two: Record, name: str) -> bool:
     return bool(getattr(one, name) != getattr(two, name))
 
 
@@ -131,25 +133,28 @@ def main() -> int:
     options.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--stock", action="store_true", help="textworld without its memory: several times slower")
-    given = options.parse_args()
-    source = find_source(given.data)
+    arguments = options.parse_args()
+    source = find_source(arguments.data)
     tasks = all_tasks(source)
-    limit = 12 if given.quick else given.games
+    limit = 12 if arguments.quick else arguments.games
     if limit and limit < len(tasks):
         tasks = [tasks[i * len(tasks) // limit] for i in range(limit)]
     games = records = differences = 0
-    covered: Counter[str] = Counter()
-    with ProcessPoolExecutor(given.workers) as pool:
-        jobs = [(task, pool.submit(walk, source.load(task), given.steps, given.seed, given.stock)) for task in tasks]
+    coverage: Counter[str] = Counter()
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        jobs = [
+            (task, pool.submit(walk, source.load(task), arguments.steps, arguments.seed, arguments.stock))
+            for task in tasks
+        ]
         for task, job in jobs:
             count, seen, difference = job.result()
-            games, records, covered = games + 1, records + count, covered + seen
+            games, records, coverage = games + 1, records + count, coverage + seen
             if difference:
                 differences += 1
                 print(f"{task.split} {task.name}: {difference}", flush=True)
             if games % 50 == 0:
                 print(f"{games} of {len(tasks)} games, {records} records, {differences} differences", flush=True)
-    print(json.dumps({"games": games, "records": records, "differences": differences, "covered": dict(covered)}))
+    print(json.dumps({"games": games, "records": records, "differences": differences, "covered": dict(coverage)}))
     return 1 if differences else 0
 
 

@@ -1,8 +1,8 @@
-"""The compiled ALFWorld engine against the native one, both in one run on the same games and commands.
+"""The compiled ALFWorld engine against the native one, both in one run on the same games and actions.
 
     python benchmarks/engine.py --data DIR [--quick]
 
-* steps: per game, the same commands (random and planned) on both; the native engine on the first of them only, the
+* steps: per game, the same actions (random and planned) on both; the native engine on the first of them only, the
   compiled one on many episodes from a game freshly loaded, so that working out its texts is counted in;
 * reset: a reset of a loaded game;
 * load: native load and first reset, against compiling with nothing cached and loading from the disk cache;
@@ -24,71 +24,45 @@ import random
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import Any
 
-from alfworld_sample import mixed_command, parser, sample
+from alfworld_sample import StockTextworld, mixed_action, parser, sample, timed
+from planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
 from handoff.envs.alfworld.compiled.engine import CompiledGame
-from handoff.envs.alfworld.downward import PlannerLibrary
 from handoff.envs.alfworld.games.files import Game
 
-T = TypeVar("T")
 STEPS = 50
 
 
-def timed(call: Callable[..., T], *arguments: Any) -> tuple[float, T]:
-    """Seconds, and what the call returned."""
-    begin = time.perf_counter()
-    result = call(*arguments)
-    return time.perf_counter() - begin, result
-
-
 def episodes(game: CompiledGame, number: int, rng: random.Random) -> list[list[str]]:
-    """Commands of whole episodes, half planned and half random, walked past success."""
-    found = []
+    """Actions of whole episodes, half planned and half random, walked past success."""
+    sequences = []
     for _ in range(number):
-        commands: list[str] = []
+        actions: list[str] = []
         state = game.initial
-        while len(commands) < STEPS:
-            commands.append(mixed_command(rng, game.commands(state), game.plan(state), 0.5))
-            state, _ = game.step(state, commands[-1])
-        found.append(commands)
-    return found
+        while len(actions) < STEPS:
+            actions.append(mixed_action(rng, game.admissible(state), game.plan(state), 0.5))
+            state, _ = game.step(state, actions[-1])
+        sequences.append(actions)
+    return sequences
 
 
-class Native:
-    """textworld under alfworld's demangler."""
-
-    def __init__(self) -> None:
-        import textworld
-        from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
-        from textworld.envs.pddl import PddlEnv
-
-        self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(admissible_commands=True, won=True)), shuffle=False)
-
-    def load(self, game: Game) -> None:
-        self._env.load({"pddl_domain": game.domain, "grammar": game.grammar, "pddl_problem": game.problem})
-        self._env.reset()
-
-    def reset(self) -> None:
-        self._env.reset()
-
-    def play(self, commands: Sequence[str]) -> None:
-        for command in commands:
-            self._env.step(command)
+def load_and_reset(native: StockTextworld, game: Game) -> None:
+    native.load(game)
+    native.reset()
 
 
 def play(game: CompiledGame, sequences: Sequence[Sequence[str]]) -> None:
     episode = game.episode()
-    for commands in sequences:
+    for actions in sequences:
         episode.reset()
-        for command in commands:
-            episode.step(command)
+        for action in actions:
+            episode.step(action)
 
 
 def resets(game: CompiledGame, times: int) -> None:
@@ -107,39 +81,39 @@ def memory(games: list[Game]) -> tuple[float, float]:
     """(MB per game after one episode of each, MB per 1,000 episodes in the middle of one game)."""
     CompiledGame.of(games[0])  # what the libraries need
     begin = resident_mb()
-    held = []
+    loaded = []
     for game in games[1:]:
         compiled = CompiledGame.of(game)
         play(compiled, episodes(compiled, 1, random.Random(0)))
-        held.append(compiled)
-    per_game = (resident_mb() - begin) / max(len(held), 1)
-    compiled = held[-1]
+        loaded.append(compiled)
+    per_game = (resident_mb() - begin) / max(len(loaded), 1)
+    compiled = loaded[-1]
     sequences = episodes(compiled, 20, random.Random(1))
     play(compiled, sequences)
     begin = resident_mb()
     many = []
     for i in range(5000):
         episode = compiled.episode()
-        for command in sequences[i % 20][: 5 + i % 40]:
-            episode.step(command)
+        for action in sequences[i % 20][: 5 + i % 40]:
+            episode.step(action)
         many.append(episode)
     return per_game, (resident_mb() - begin) / 5
 
 
-def one_game(game: Game, number: int, native: Native, native_steps: int, trajectories: int) -> dict[str, Any]:
+def one_game(game: Game, number: int, native: StockTextworld, native_steps: int, trajectories: int) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    kept = os.environ.get("HANDOFF_CACHE")
+    cache = os.environ.get("HANDOFF_CACHE")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HANDOFF_CACHE"] = folder
         row["compile_s"], first = timed(CompiledGame.of, game)
         row["load_s"], loaded = timed(CompiledGame.of, game)
-    if kept is None:
+    if cache is None:
         del os.environ["HANDOFF_CACHE"]
     else:
-        os.environ["HANDOFF_CACHE"] = kept
+        os.environ["HANDOFF_CACHE"] = cache
     with contextlib.redirect_stdout(sys.stderr):
         argv = sys.argv
-        row["native_load_s"], _ = timed(native.load, game)
+        row["native_load_s"], _ = timed(load_and_reset, native, game)
         row["native_reset_s"], _ = timed(native.reset)
         rng = random.Random(number)
         sequences = episodes(first, 8 if native_steps < 10 else 40, rng)
@@ -157,10 +131,10 @@ def one_game(game: Game, number: int, native: Native, native_steps: int, traject
     root = library.state_id()
     mine: list[float] = []
     theirs: list[float] = []
-    for commands in sequences[:trajectories]:
+    for actions in sequences[:trajectories]:
         library.go_back(root)
         state = dynamics.initial
-        for step, command in enumerate(commands[:24]):
+        for step, action in enumerate(actions[:24]):
             if dynamics.won(state):
                 break
             seconds, certificate = timed(dynamics.certify, state, 2)
@@ -169,17 +143,17 @@ def one_game(game: Game, number: int, native: Native, native_steps: int, traject
                 seconds, other = timed(library.certify, 2)
                 theirs.append(seconds)
                 assert certificate == other
-            state = dynamics.apply(state, command)
-            library.apply_command(command)
+            state = dynamics.apply(state, action)
+            library.apply_action(action)
     row["check_s"], row["library_check_s"] = statistics.mean(mine), statistics.mean(theirs)
     fresh = Dynamics.compile(game.domain, game.grammar, game.problem)
     row["distance_cold_s"], _ = timed(fresh.distance, fresh.initial, 4)
     distances = []
-    for commands in sequences[:trajectories]:
+    for actions in sequences[:trajectories]:
         state = fresh.initial
-        for command in commands[:24]:
+        for action in actions[:24]:
             distances.append(timed(fresh.distance, state, 4)[0])
-            state = fresh.apply(state, command)
+            state = fresh.apply(state, action)
     row["distance_s"] = statistics.median(distances)
     return row
 
@@ -187,12 +161,12 @@ def one_game(game: Game, number: int, native: Native, native_steps: int, traject
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("--per-type", type=int, default=2, help="games of each task type (default: 2)")
-    given = options.parse_args()
-    games = list(sample(given.data, 1 if given.quick else given.per_type, seed=11))
-    native = Native()
+    arguments = options.parse_args()
+    games = list(sample(arguments.data, 1 if arguments.quick else arguments.per_type, seed=11))
+    native = StockTextworld()
     rows = []
     for number, (task, game) in enumerate(games):
-        row = one_game(game, number, native, 6 if given.quick else 20, 2 if given.quick else 8)
+        row = one_game(game, number, native, 6 if arguments.quick else 20, 2 if arguments.quick else 8)
         rows.append(row)
         print(
             f"{task.name.split('/')[0][:54]:54}"

@@ -2,7 +2,7 @@
 
     python benchmarks/frontier.py --data DIR [--quick]
 
-Every check is exhaustive from one state of a trajectory (half planned, half random commands, up to success).  Three
+Every check is exhaustive from one state of a trajectory (half planned, half random actions, up to success).  Three
 ways, in one run, on the same states:
 
 * compiled: `Dynamics.certify`, tables warm from the trajectory's earlier steps and nothing else;
@@ -22,18 +22,14 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
 
-from alfworld_sample import mixed_command, parser, sample
+from alfworld_sample import StockTextworld, mixed_action, parser, sample, timed
+from planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.downward import PlannerLibrary
-from handoff.envs.alfworld.games.files import Game
 from handoff.records import Certificate
 
 DEPTH = 2
-T = TypeVar("T")
 
 
 def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> list[tuple[str, ...]]:
@@ -41,55 +37,34 @@ def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> list[tuple[str, 
     prefixes: list[tuple[str, ...]] = [()]
     state = dynamics.initial
     while len(prefixes) < steps:
-        command = mixed_command(rng, dynamics.commands(state), dynamics.plan(state), 0.5)
-        state = dynamics.apply(state, command)
+        action = mixed_action(rng, dynamics.admissible(state), dynamics.plan(state), 0.5)
+        state = dynamics.apply(state, action)
         if dynamics.won(state):
             break
-        prefixes.append((*prefixes[-1], command))
+        prefixes.append((*prefixes[-1], action))
     return prefixes
 
 
-class Native:
-    """textworld's environment under alfworld's demangler, nothing remembered between resets."""
-
-    def __init__(self) -> None:
-        import textworld
-        from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
-        from textworld.envs.pddl import PddlEnv
-
-        self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(admissible_commands=True, won=True)), shuffle=False)
-
-    def load(self, game: Game) -> None:
-        self._env.load({"pddl_domain": game.domain, "grammar": game.grammar, "pddl_problem": game.problem})
-
-    def replay(self, commands: tuple[str, ...]) -> float:
-        """Seconds for a reset and the commands."""
-        argv = sys.argv
-        begin = time.perf_counter()
-        self._env.reset()
-        for command in commands:
-            self._env.step(command)
-        sys.argv = argv
-        return time.perf_counter() - begin
-
-
-def timed(call: Callable[..., T], *arguments: Any) -> tuple[float, T]:
-    """Seconds, and what the call returned."""
+def replay(textworld: StockTextworld, actions: tuple[str, ...]) -> float:
+    """Seconds for a reset and the actions."""
+    argv = sys.argv
     begin = time.perf_counter()
-    result = call(*arguments)
-    return time.perf_counter() - begin, result
+    textworld.reset()
+    textworld.play(actions)
+    sys.argv = argv
+    return time.perf_counter() - begin
 
 
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("--per-type", type=int, default=4, help="games of each task type (default: 4)")
     options.add_argument("--steps", type=int, default=24, help="states checked per game, at most (default: 24)")
-    given = options.parse_args()
-    per_type, steps = (1, 10) if given.quick else (given.per_type, given.steps)
-    native = Native()
+    arguments = options.parse_args()
+    per_type, steps = (1, 10) if arguments.quick else (arguments.per_type, arguments.steps)
+    native = StockTextworld()
     rows: list[dict[str, float]] = []
     checks: list[float] = []
-    for number, (task, game) in enumerate(sample(given.data, per_type, seed=20)):
+    for number, (task, game) in enumerate(sample(arguments.data, per_type, seed=20)):
         rng = random.Random(number)
         prefixes = walk(Dynamics.compile(game.domain, game.grammar, game.problem), steps, rng)
         # A fresh one, so that planning the walk has not filled its tables.
@@ -98,17 +73,17 @@ def main() -> int:
         state = dynamics.initial
         ours: list[float] = []
         theirs: list[float] = []
-        found: list[Certificate] = []
+        certificates: list[Certificate] = []
         dynamics.prepare()
         for i, prefix in enumerate(prefixes):
             if i:
                 state = dynamics.apply(state, prefix[-1])
-                library.apply_command(prefix[-1])
+                library.apply_action(prefix[-1])
             seconds, mine = timed(dynamics.certify, state, DEPTH)
             ours.append(seconds)
             seconds, other = timed(library.certify, DEPTH)
             theirs.append(seconds)
-            found.append(mine)
+            certificates.append(mine)
             if mine != other:
                 print(f"{task.name}: certificates differ after {prefix}: {mine} against {other}")
                 return 1
@@ -116,19 +91,19 @@ def main() -> int:
         native.load(game)
         middle = len(prefixes) // 2
         with contextlib.redirect_stdout(sys.stderr):
-            first = native.replay((*prefixes[middle], "look"))
-            second = native.replay((*prefixes[middle], "look", "inventory"))
-        tried = [*found[middle].tried, 0]
-        replay = first * tried[0] + second * tried[1]
+            first = replay(native, (*prefixes[middle], "look"))
+            second = replay(native, (*prefixes[middle], "look", "inventory"))
+        tried = [*certificates[middle].tried, 0]
+        replay_s = first * tried[0] + second * tried[1]
         checks += ours
         rows.append(
             {
                 "compiled_ms": statistics.mean(ours) * 1e3,
                 "compile_ms": compile_s * 1e3,
                 "library_ms": statistics.mean(theirs) * 1e3,
-                "replay_s": replay,
+                "replay_s": replay_s,
                 "vs_library": statistics.mean(theirs) / statistics.mean(ours),
-                "vs_replay": replay / ours[middle],
+                "vs_replay": replay_s / ours[middle],
                 "states": len(prefixes),
             }
         )
@@ -136,7 +111,7 @@ def main() -> int:
         print(
             f"{task.name.split('/')[0][:58]:58} {len(prefixes):3} states  compiled {row['compiled_ms']:7.3f} ms  "
             f"library {row['library_ms']:7.2f} ms ({row['vs_library']:5.0f}x)  "
-            f"replay {replay / 60:5.1f} min, extrapolated ({row['vs_replay']:,.0f}x)"
+            f"replay {replay_s / 60:5.1f} min, extrapolated ({row['vs_replay']:,.0f}x)"
         )
 
     def over_games(key: str) -> float:

@@ -2,8 +2,8 @@
 
     python benchmarks/generated_games.py --data DIR [--quick]
 
-DIR holds the release's games (``json_2.1.1``).  Structure is counted in all games of both sides; admissible commands
-(native engine, at reset and after each command of the stored plan) and SAS operators on a sample of each side that is
+DIR holds the release's games (``json_2.1.1``).  Structure is counted in all games of both sides; admissible actions
+(native engine, at reset and after each action of the stored plan) and SAS operators on a sample of each side that is
 the same in size for every task type.  The last line is one JSON object; ``structure`` and ``dynamics`` map room type
 and figure to [release, built-in] means.
 """
@@ -15,19 +15,17 @@ import json
 import random
 import re
 import statistics
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from alfworld_sample import all_tasks
 
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, FolderSource, Game, GameSource
 from handoff.envs.alfworld.generator.planning import Facts
 from handoff.envs.alfworld.generator.scenes import room_of
 from handoff.envs.alfworld.native.engine import NativeEngine, host_unharmed
-from handoff.errors import UsageError
 from handoff.records import Task
 
 SIDES = ("release", "built-in")
@@ -69,8 +67,8 @@ def dynamics(game: Game, engine: NativeEngine) -> Figures:
     record = engine.reset(game)
     at_reset = len(record.admissible)
     along = []
-    for command in game.walkthrough or ():
-        record = engine.step(command)
+    for action in game.walkthrough or ():
+        record = engine.step(action)
         along.append(len(record.admissible))
     with host_unharmed():
         _, sas = fast_downward.pddl2sas(game.domain, game.problem, verbose=False, optimize=False)
@@ -81,16 +79,6 @@ def dynamics(game: Game, engine: NativeEngine) -> Figures:
     }
 
 
-def all_tasks(source: GameSource) -> list[Task]:
-    tasks: list[Task] = []
-    for split in ("train", "valid_seen", "valid_unseen"):
-        try:
-            tasks.extend(source.tasks(split))
-        except UsageError:
-            continue  # a data folder need not have every split
-    return tasks
-
-
 def room(task: Task) -> str:
     return room_of(scene(task))
 
@@ -99,28 +87,32 @@ def scene(task: Task) -> int:
     return int(task.name.partition("/")[0].rpartition("-")[2])
 
 
-def sample(tasks: Iterable[Task], per_type: int) -> list[Task]:
-    tasks = list(tasks)
-    chosen = []
-    for kind in TASK_TYPES:
-        fit = sorted((task for task in tasks if task.type == kind), key=lambda task: task.id)
-        chosen += random.Random(0).sample(fit, min(per_type, len(fit)))
-    return chosen
+def sample(tasks: Sequence[Task], per_type: int) -> list[Task]:
+    by_type = {kind: [task for task in tasks if task.type == kind] for kind in TASK_TYPES}
+    return [
+        task
+        for candidates in by_type.values()
+        for task in random.Random(0).sample(
+            sorted(candidates, key=lambda task: task.id), min(per_type, len(candidates))
+        )
+    ]
 
 
 def means(rows: Mapping[str, list[Figures]]) -> dict[str, dict[str, float]]:
     return {
-        name: {figure: statistics.mean(row[figure] for row in found) for figure in found[0]}
-        for name, found in sorted(rows.items())
-        if found
+        name: {figure: statistics.mean(row[figure] for row in figures) for figure in figures[0]}
+        for name, figures in sorted(rows.items())
+        if figures
     }
 
 
-def show(title: str, sides: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, list[float]]]:
+def print_table(
+    title: str, sides: Mapping[str, Mapping[str, Mapping[str, float]]]
+) -> dict[str, dict[str, list[float]]]:
     """Print one table; the same numbers for the JSON line."""
     print(f"\n{title:<34}" + "".join(f"{name:>19}" for name in sides[SIDES[0]]))
     print(" " * 34 + f"{'release  built-in':>19}" * len(sides[SIDES[0]]))
-    figures = dict.fromkeys(f for side in sides.values() for found in side.values() for f in found)
+    figures = dict.fromkeys(f for side in sides.values() for row in side.values() for f in row)
     data: dict[str, dict[str, list[float]]] = {}
     for figure in figures:
         line = f"{figure:<34}"
@@ -147,7 +139,7 @@ def main() -> None:
     variety: dict[str, dict[str, dict[str, float]]] = {}
     games = {}
     for side, source in sources.items():
-        tasks = all_tasks(source)
+        tasks = all_tasks(source, ("train", "valid_seen", "valid_unseen"))
         games[side] = len(tasks)
         rows: dict[str, list[Figures]] = defaultdict(list)
         load: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -158,8 +150,8 @@ def main() -> None:
                 load[room(task)][kind] += numbers
         by_room[side] = means(rows)
         contents[side] = {
-            name: {kind: statistics.mean(numbers) for kind, numbers in sorted(found.items())}
-            for name, found in sorted(load.items())
+            name: {kind: statistics.mean(numbers) for kind, numbers in sorted(by_type.items())}
+            for name, by_type in sorted(load.items())
         }
         per_type: dict[str, dict[str, float]] = {}
         for kind in TASK_TYPES:
@@ -178,10 +170,10 @@ def main() -> None:
                 rows[room(task)].append(dynamics(source.load(task), engine))
             moves[side] = means(rows)
     print(f"games: {games['release']} of the release, {games['built-in']} built-in; means by room type")
-    result = {"games": games, "structure": show("structure", by_room)}
-    result["contents"] = show("objects per receptacle", contents)
-    result["variety"] = show("variety in 24 games of a type", variety)
-    result["dynamics"] = show("dynamics (sample)", moves) if moves else None
+    result = {"games": games, "structure": print_table("structure", by_room)}
+    result["contents"] = print_table("objects per receptacle", contents)
+    result["variety"] = print_table("variety in 24 games of a type", variety)
+    result["dynamics"] = print_table("dynamics (sample)", moves) if moves else None
     print(json.dumps(result))
 
 

@@ -29,35 +29,37 @@ from handoff.protocols.frontier.study import load
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--data", help="folder with ALFWorld games (default: the built-in ones)")
-    arguments.add_argument("--split", default="valid_unseen")
-    arguments.add_argument("--engine", help="engine of the rollouts (default: the adapter's)")
-    arguments.add_argument("--workers", type=int, default=2)
-    arguments.add_argument("--quick", action="store_true")
-    given = arguments.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder with ALFWorld games (default: the built-in ones)")
+    parser.add_argument("--split", default="valid_unseen")
+    parser.add_argument("--engine", help="engine of the rollouts (default: the adapter's)")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
 
-    options = {"data": given.data or "builtin"}
-    if given.engine:
-        options["engine"] = given.engine
-    tasks, slots = (6, 1) if given.quick else (30, 4)
-    config = FrontierConfig(split=given.split, reachers=("sft", "rl"), solvers=("sft", "rl"), tasks=tasks, slots=slots)
+    options = {"data": arguments.data or "builtin"}
+    if arguments.engine:
+        options["engine"] = arguments.engine
+    tasks, slots = (6, 1) if arguments.quick else (30, 4)
+    config = FrontierConfig(
+        split=arguments.split, reachers=("sft", "rl"), solvers=("sft", "rl"), tasks=tasks, slots=slots
+    )
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         started = time.perf_counter()
         prepared = FRONTIER.prepare("alfworld", options, config, {"rl": "noisy:0.2", "sft": "noisy:0.8"})
-        prepared.run(folder, Where(given.workers))
+        prepared.run(folder, Where(arguments.workers))
         run = time.perf_counter() - started
         timings = parse((folder / "timings.json").read_bytes())
         seconds["reach"], seconds["solve"] = timings["trajectory"], timings["endpoint"]
         seconds["setup"] = run - seconds["reach"] - seconds["solve"]
 
         started = time.perf_counter()
-        records_only = audit_run(folder, {}, Where(given.workers), replay=False)
+        records_only = audit_run(folder, {}, Where(arguments.workers), replay=False)
         seconds["audit_records"] = time.perf_counter() - started
         started = time.perf_counter()
-        result = audit_run(folder, {}, Where(given.workers))
+        result = audit_run(folder, {}, Where(arguments.workers))
         seconds["certify"] = time.perf_counter() - started - seconds["audit_records"]
 
         study = load(folder)

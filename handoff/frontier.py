@@ -11,13 +11,24 @@ them, else by reset + replay, which is always right.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, Protocol
 
 from handoff.environment import DistanceOracle, Environment, FrontierOracle, Snapshots, Stochastic
 from handoff.errors import UsageError
 from handoff.records import Certificate, Record, Task
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Steppable(Protocol):
+    """A state machine with exact clones, such as an engine's episode."""
+
+    def snapshot(self) -> Hashable: ...
+
+    def restore(self, snapshot: Any) -> Record: ...
+
+    def step(self, action: str) -> Record: ...
 
 
 class _Walker(Protocol):
@@ -146,15 +157,21 @@ def distance(
     return certify(environment, task, seed, prefix, record, limit).distance
 
 
-def neighbourhood(environment: Environment, record: Record, depth: int, limit: int = 100_000) -> nx.MultiDiGraph:
+def neighbourhood(
+    environment: Environment | Steppable, record: Record, depth: int, limit: int = 100_000
+) -> nx.MultiDiGraph:
     """The states within ``depth`` actions of the current one, as a graph.
 
     Nodes are numbered in the order of discovery (0 is the current state) with the attributes ``depth`` (least number
     of actions from the current state), ``won``, ``done``, ``record`` and ``distance`` (least number of actions to a win
     inside the graph, ``None`` if there is none); edges carry ``action``.  States are told apart by their snapshots, so
-    the adapter must have them.  Ended states are not expanded.  Raises :class:`~handoff.errors.UsageError` when more
-    than ``limit`` states are found.
+    the adapter must have them.  Ended states are not expanded.  Raises :class:`~handoff.errors.UsageError` for more
+    than ``limit`` states, and without networkx.
     """
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise UsageError("a graph of states needs networkx: pip install 'checkpoint-handoff[graph]'") from error
     if not isinstance(environment, Snapshots):
         raise UsageError(f"environment {environment.name!r} has no snapshots; a graph of states needs them")
     here = environment.snapshot()
@@ -164,22 +181,22 @@ def neighbourhood(environment: Environment, record: Record, depth: int, limit: i
     layer: list[tuple[Hashable, Record]] = [(here, record)]
     try:
         for level in range(1, depth + 1):
-            following: list[tuple[Hashable, Record]] = []
-            for shot, shown in layer:
-                if shown.done or shown.won:
+            successors: list[tuple[Hashable, Record]] = []
+            for state, before in layer:
+                if before.done or before.won:
                     continue
-                for action in shown.admissible:
-                    environment.restore(shot)
+                for action in before.admissible:
+                    environment.restore(state)
                     after = environment.step(action)
-                    reached = environment.snapshot()
-                    if reached not in number:
-                        number[reached] = len(number)
+                    successor = environment.snapshot()
+                    if successor not in number:
+                        number[successor] = len(number)
                         if len(number) > limit:
                             raise UsageError(f"more than {limit} states lie within {depth} actions; ask for fewer")
-                        graph.add_node(number[reached], depth=level, won=after.won, done=after.done, record=after)
-                        following.append((reached, after))
-                    graph.add_edge(number[shot], number[reached], action=action)
-            layer = following
+                        graph.add_node(number[successor], depth=level, won=after.won, done=after.done, record=after)
+                        successors.append((successor, after))
+                    graph.add_edge(number[state], number[successor], action=action)
+            layer = successors
     finally:
         environment.restore(here)
     wins = [node for node, data in graph.nodes(data=True) if data["won"]]

@@ -16,9 +16,9 @@ from kit.refusals import refusal
 
 from handoff.cli import group, main
 from handoff.envs.alfworld import AlfworldEnvironment
-from handoff.envs.alfworld.games.accept import MOST_BYTES, MOST_FACTS, MOST_OBJECTS, MOST_WORDS
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import FolderSource, Game, load_game
+from handoff.envs.alfworld.games.pddl_checks import MOST_BYTES, MOST_FACTS, MOST_OBJECTS, MOST_WORDS
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError, HandoffError, UsageError
 from handoff.files import write_atomically

@@ -1,9 +1,9 @@
 """The ALFWorld adapter, on either engine.
 
 ``compiled`` (the default) plays the compiled form of a game: the records of textworld + alfworld, byte for byte, with
-exact snapshots.  ``native`` plays textworld + alfworld themselves and is what a run is certified on; beside every
-native step the compiled game takes the same action, and its admissible commands and success flag must equal the native
-record's, so each step checks the form in which frontiers are searched against the engine that it stands for.
+exact snapshots.  ``native`` plays textworld + alfworld themselves and certifies runs.  Beside every native step the
+compiled game takes the same action; its admissible actions and success flag must equal the native record's.  So each
+native step checks the form that frontiers are searched in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from handoff import frontier
 from handoff.environment import Environment
-from handoff.envs.alfworld.compiled.engine import ENGINE_VERSION, CompiledGame, Episode, Snapshot
+from handoff.envs.alfworld.compiled.engine import ENGINE_VERSION, CompiledEpisode, CompiledGame, Snapshot
 from handoff.envs.alfworld.compiled.sas import NotTranslated
 from handoff.envs.alfworld.games.files import SPLITS, Game, find_source, mask_sentence
 from handoff.envs.alfworld.native.engine import NativeEngine
@@ -25,15 +25,15 @@ from handoff.records import Certificate, Record, Task
 
 #: Games of this process, shared by all its environments: (data, trust, task id) -> game and compiled form.
 _GAMES: OrderedDict[tuple[str, bool, str], tuple[Game, CompiledGame | None]] = OrderedDict()
-_MEMORY = 64  # how many are kept, of some MB each
+_MEMORY = 64  # games kept, of some MB each
 
 
 class AlfworldEnvironment(Environment):
     """Household tasks in text, on real textworld + alfworld or their compiled form.
 
     Options: ``data`` (a folder, a game file, or ``builtin``; else ``ALFWORLD_DATA``, else the built-in games),
-    ``engine`` (``compiled`` or ``native``), and ``trust_games`` (accept a grammar that is not known; the native engine
-    runs it as code).  The instance is of the engine's own subclass.
+    ``engine`` (``compiled`` or ``native``), and ``trust_games`` (accept an unknown grammar; the native engine runs it
+    as code).  The instance is of the engine's subclass.
     """
 
     name: ClassVar[str] = "alfworld"
@@ -55,7 +55,7 @@ class AlfworldEnvironment(Environment):
         return super().__new__(ENGINES[engine])
 
     def __init__(self, data: str | None = None, engine: str = "compiled", trust_games: bool = False) -> None:
-        # Options may come as text from a command line: anything but a truth value must never mean trust.
+        # Options may be text from a command line: only a truth value may mean trust.
         if trust_games is not True and trust_games is not False:
             raise UsageError(f"trust_games is true or false, not {trust_games!r}")
         if data is not None and not isinstance(data, str):
@@ -84,7 +84,7 @@ class AlfworldEnvironment(Environment):
         return {"data": self._data, "engine": NativeAlfworld.engine, "trust_games": self._trust}
 
     def _load(self, task: Task) -> tuple[Game, CompiledGame | None]:
-        """A task's game and its compiled form (``None``: a trusted grammar that the compiled engine does not know)."""
+        """A task's game and its compiled form (``None``: a trusted grammar outside the compiled engine's form)."""
         key = (str(self._data), self._trust, task.id)
         if key not in _GAMES:
             game = self._source.load(task)
@@ -101,17 +101,17 @@ class AlfworldEnvironment(Environment):
         return _GAMES[key]
 
     def _advice(self, error: DataError) -> str:
-        """What to do about a game that is trusted and cannot be compiled."""
+        """Advice about a trusted game that cannot be compiled."""
         if not self._trust or isinstance(error, NotTranslated):
             return ""
-        return "; what is not in the compiled engine's form is played by the native one (--engine native)"
+        return "; play it on the native engine (--engine native)"
 
 
 class CompiledAlfworld(AlfworldEnvironment):
     """ALFWorld on the compiled engine."""
 
     engine: ClassVar[str] = "compiled"
-    _episode: Episode | None = None
+    _episode: CompiledEpisode | None = None
 
     def reset(self, task: Task, seed: int) -> Record:
         _, compiled = self._load(task)
@@ -120,25 +120,25 @@ class CompiledAlfworld(AlfworldEnvironment):
         return self._episode.reset()
 
     def step(self, action: str) -> Record:
-        return self._here().step(action)
+        return self._current().step(action)
 
     def snapshot(self) -> Hashable:
-        return self._here().snapshot()
+        return self._current().snapshot()
 
     def restore(self, snapshot: Hashable) -> Record:
         assert isinstance(snapshot, Snapshot)
-        return self._here().restore(snapshot)
+        return self._current().restore(snapshot)
 
     def certify(self, depth: int) -> Certificate:
-        return self._here().certify(depth)
+        return self._current().certify(depth)
 
     def distance(self, limit: int) -> int | None:
-        return self._here().distance(limit)
+        return self._current().distance(limit)
 
     def plan(self) -> tuple[str, ...]:
-        return self._here().plan()
+        return self._current().plan()
 
-    def _here(self) -> Episode:
+    def _current(self) -> CompiledEpisode:
         if self._episode is None:
             raise EnvironmentFault("step before reset")
         return self._episode
@@ -149,31 +149,31 @@ class NativeAlfworld(AlfworldEnvironment):
 
     engine: ClassVar[str] = "native"
     _native: NativeEngine | None = None
-    _mirror: Episode | None = None
-    _at: tuple[Task, int, list[str]] | None = None
+    _mirror: CompiledEpisode | None = None
+    _prefix: tuple[Task, int, list[str]] | None = None
 
     def reset(self, task: Task, seed: int) -> Record:
         game, compiled = self._load(task)
         self._native = self._native or NativeEngine()
         self._mirror = None if compiled is None else compiled.episode()
-        self._at = (task, seed, [])
+        self._prefix = (task, seed, [])
         try:
             return self._checked(self._native.reset(game))
         except DataError as error:
             raise DataError(f"game {task.name} ({task.source}): {error}") from error
 
     def step(self, action: str) -> Record:
-        if self._native is None or self._at is None:
+        if self._native is None or self._prefix is None:
             raise EnvironmentFault("step before reset")
-        self._at[2].append(action)
+        self._prefix[2].append(action)
         if self._mirror is not None:
             self._mirror.step(action)
         return self._checked(self._native.step(action))
 
     def certify(self, depth: int) -> Certificate:
-        assert self._at is not None, "certify before reset"
+        assert self._prefix is not None, "certify before reset"
         if self._mirror is None:
-            task, seed, prefix = self._at
+            task, seed, prefix = self._prefix
             return frontier.search(self, task, seed, tuple(prefix), depth)
         return self._mirror.certify(depth)
 
@@ -186,13 +186,13 @@ class NativeAlfworld(AlfworldEnvironment):
     def _checked(self, native: Record) -> Record:
         if self._mirror is None:
             return native
-        assert self._at is not None
-        mine = self._mirror.record
-        if mine.admissible != native.admissible or mine.won != native.won:
-            differing = sorted(set(mine.admissible) ^ set(native.admissible))
+        assert self._prefix is not None
+        mirror = self._mirror.record
+        if mirror.admissible != native.admissible or mirror.won != native.won:
+            differing = sorted(set(mirror.admissible) ^ set(native.admissible))
             raise EnvironmentFault(
-                f"task {self._at[0].name}: the compiled dynamics differ from the native engine "
-                f"(won {mine.won} against {native.won}; commands that only one has: {differing[:5]})"
+                f"task {self._prefix[0].name}: the compiled dynamics differ from the native engine "
+                f"(won {mirror.won} against {native.won}; actions that only one admits: {differing[:5]})"
             )
         return native
 

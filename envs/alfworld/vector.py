@@ -1,11 +1,11 @@
-"""Many games at once, in the manner of gymnasium's vector environments (gymnasium itself is not needed).
+"""Many games at once, with the interface of gymnasium's vector environments (without gymnasium).
 
 >>> envs = VectorAlfworld(games, num_envs=64, max_steps=50)                                  # doctest: +SKIP
 >>> observations, infos = envs.reset(seed=0)                                                 # doctest: +SKIP
->>> observations, rewards, terminations, truncations, infos = envs.step(commands)            # doctest: +SKIP
+>>> observations, rewards, terminations, truncations, infos = envs.step(actions)             # doctest: +SKIP
 
-Observations are tuples of strings; ``infos["admissible"][i]`` are the commands of place ``i``.  An episode terminates
-when the game is won (reward 1, else 0) and is truncated after ``max_steps`` steps.
+Observations are tuples of strings; ``infos["admissible"][i]`` are the admissible actions of place ``i``.  An episode
+terminates when the game is won (reward 1, else 0) and is truncated after ``max_steps`` steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handoff.envs.alfworld.compiled.engine import CompiledGame, Episode
+from handoff.envs.alfworld.compiled.engine import CompiledEpisode, CompiledGame
 from handoff.errors import UsageError
 from handoff.records import Record
 
@@ -30,13 +30,13 @@ AUTORESET = ("next_step", "same_step", "disabled")
 class VectorAlfworld:
     """``num_envs`` places that play ``games``.
 
-    ``autoreset`` is gymnasium's: with ``next_step`` (its default) the step after the end of an episode ignores its
-    command, starts the next episode and gives reward 0; with ``same_step`` the next episode starts at once and the end
-    is in ``infos["final_obs"]`` and ``infos["final_info"]``; with ``disabled`` nothing starts by itself: reset some
-    places by ``reset(options={"reset_mask": mask})``.
+    ``autoreset`` is gymnasium's.  With ``next_step`` (the default) the step after the end of an episode ignores its
+    action, starts the next episode and gives reward 0.  With ``same_step`` the next episode starts at once, and the end
+    is in ``infos["final_obs"]`` and ``infos["final_info"]``.  With ``disabled`` the caller resets places by
+    ``reset(options={"reset_mask": mask})``.
 
-    Episode ``k`` of place ``i`` plays game ``(i + k * num_envs) % len(games)``, in the order given or, if
-    ``shuffle``, in one drawn by the seed of ``reset``.  What a place plays never depends on what another does.
+    Episode ``k`` of place ``i`` plays game ``(i + k * num_envs) % len(games)`` in the order of ``games`` or, with
+    ``shuffle``, in an order drawn by the seed of ``reset``.  The games of a place never depend on the other places.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class VectorAlfworld:
         self.closed = False
         self._autoreset, self._shuffle = autoreset, shuffle
         self._order = np.arange(len(self.games))
-        self._episodes: list[Episode | None] = [None] * num_envs
+        self._episodes: list[CompiledEpisode | None] = [None] * num_envs
         self._played = np.full(num_envs, -1)
         self._steps = np.zeros(num_envs, dtype=np.int64)
         self._ended: Bools = np.zeros(num_envs, dtype=np.bool_)
@@ -68,9 +68,9 @@ class VectorAlfworld:
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[tuple[str, ...], Infos]:
-        """Start the next episode everywhere, or where ``options["reset_mask"]`` (a boolean per place) says so.
+        """Start the next episode at every place, or where ``options["reset_mask"]`` (a boolean per place) is true.
 
-        With a ``seed`` every place starts over at its first episode, and ``shuffle`` draws a new order.
+        With a ``seed`` every such place starts over at its first episode, and ``shuffle`` draws a new order.
         """
         mask = np.ones(self.num_envs, dtype=np.bool_)
         if options and "reset_mask" in options:
@@ -88,10 +88,10 @@ class VectorAlfworld:
         return self._observations(), self._infos([self._record(i) for i in range(self.num_envs)])
 
     def step(self, actions: Sequence[str]) -> tuple[tuple[str, ...], Floats, Bools, Bools, Infos]:
-        """One command for every place.  Returns observations, rewards, terminations, truncations (each one per place)
-        and infos."""
+        """Take one action per place.  Returns observations, rewards, terminations, truncations (each one per place) and
+        infos."""
         if len(actions) != self.num_envs:
-            raise UsageError(f"{len(actions)} commands for {self.num_envs} places")
+            raise UsageError(f"{len(actions)} actions for {self.num_envs} places")
         rewards = np.zeros(self.num_envs)
         terminations: Bools = np.zeros(self.num_envs, dtype=np.bool_)
         truncations: Bools = np.zeros(self.num_envs, dtype=np.bool_)
@@ -132,7 +132,7 @@ class VectorAlfworld:
         return self._observations(), rewards, terminations, truncations, infos
 
     def close(self) -> None:
-        """Nothing to free; there for the interface."""
+        """Part of the interface; there is nothing to free."""
         self.closed = True
 
     def _begin(self, i: int) -> None:

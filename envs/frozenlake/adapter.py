@@ -1,12 +1,12 @@
-"""The FrozenLake adapter: what *clone* and *frontier* mean where the ice is slippery.
+"""The FrozenLake adapter: *clone* and *frontier* on slippery ice.
 
-*Clone.*  Step ``t`` of an episode draws from (reset seed, t) and from nothing else.  A replay meets the same slips as
-the recorded episode, and two solvers that go on from one clone meet the same slips as each other: common random
-numbers.  The random state is thus the pair (seed, t), and it is part of the snapshot.
+*Clone.*  Step ``t`` of an episode draws from (reset seed, t) only.  A replay meets the same slips as the recorded
+episode, and two solvers of one clone meet the same slips: common random numbers.  So the random state is the pair
+(seed, t), and it is part of the snapshot.
 
-*Frontier.*  A state is in F_D if D is the least number of valid actions that reach the goal with positive probability,
-whatever this seed's draws are (see :mod:`handoff.frontier`).  How probable success is, is another matter: ``value``
-gives the greatest probability of success from here, exactly, within a number of moves or without a limit.
+*Frontier.*  A state is in F_D if D is the least number of admissible actions that reach the goal with positive
+probability, for any draws (see :mod:`handoff.frontier`).  ``value`` gives the greatest probability of success from the
+current state, exactly, within a number of moves or without a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 from handoff.canonical import digest
 from handoff.environment import Environment
 from handoff.envs.frozenlake.lake import HOLE, MOVES, Lake
-from handoff.envs.frozenlake.lakes import SPLITS, catalogue, find
+from handoff.envs.frozenlake.lakes import SPLITS, catalogue
+from handoff.envs.seeded_tasks import find
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 from handoff.seeds import derive
@@ -31,7 +32,7 @@ LEGEND = (
 )
 
 #: (cell, number of draws so far, reset seed)
-State = tuple[int, int, int]
+LakeState = tuple[int, int, int]
 
 
 class FrozenLakeEnvironment(Environment):
@@ -42,7 +43,7 @@ class FrozenLakeEnvironment(Environment):
 
     def __init__(self) -> None:
         self._lake: Lake | None = None
-        self._state: State = (0, 0, 0)
+        self._state: LakeState = (0, 0, 0)
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in SPLITS:
@@ -50,7 +51,7 @@ class FrozenLakeEnvironment(Environment):
         return tuple(task for task, _ in catalogue()[split].values())
 
     def reset(self, task: Task, seed: int) -> Record:
-        lake = find(task)
+        lake = find(catalogue(), task)
         if lake is None:
             raise DataError(f"task {task.name!r} of split {task.split!r} is not one of frozenlake's maps")
         self._lake, self._state = lake, (lake.start, 0, seed)
@@ -61,10 +62,10 @@ class FrozenLakeEnvironment(Environment):
         cell, draws, seed = self._state
         if action in MOVES and not lake.ended(cell):
             # A number in [0, 1) with 53 bits, so that it and its comparison are exact.
-            drawn = Fraction(derive(seed, "slip", draws) >> 10, 2**53)
+            draw = Fraction(derive(seed, "slip", draws) >> 10, 2**53)
             for probability, direction in lake.directions(action):
-                drawn -= probability
-                if drawn < 0:
+                draw -= probability
+                if draw < 0:
                     self._state = (lake.towards(cell, direction), draws + 1, seed)
                     break
         return self._record()
@@ -75,17 +76,17 @@ class FrozenLakeEnvironment(Environment):
 
     # Snapshots and Stochastic
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> LakeState:
         self._current()
         return self._state
 
-    def restore(self, snapshot: State) -> Record:
+    def restore(self, snapshot: LakeState) -> Record:
         self._current()
         self._state = snapshot
         return self._record()
 
-    def outcomes(self, action: str) -> tuple[tuple[float, State], ...]:
-        """What the state may become by ``action``, had the next draw not been fixed by the seed."""
+    def outcomes(self, action: str) -> tuple[tuple[float, LakeState], ...]:
+        """The possible states after ``action``, whatever draw the seed fixes."""
         cell, draws, seed = self._state
         if action not in MOVES or self._current().ended(cell):
             return ((1.0, self._state),)
@@ -95,20 +96,20 @@ class FrozenLakeEnvironment(Environment):
     # FrontierOracle and Planner
 
     def distance(self, limit: int | None = None) -> int | None:
-        """The least number of moves that reach the goal with positive probability; ``None`` if none do, or none within
-        ``limit`` moves."""
+        """The least number of moves that reach the goal with positive probability; ``None`` if none do, or more than
+        ``limit``."""
         moves = self._current().distances.get(self._state[0])
         return None if moves is None or (limit is not None and moves > limit) else moves
 
     def value(self, horizon: int | None = None) -> Fraction:
-        """The greatest probability of success from here, over all policies: within ``horizon`` moves, or ever."""
+        """The greatest probability of success over all policies, within ``horizon`` moves or without a limit."""
         lake = self._current()
         return (lake.values if horizon is None else lake.horizon_values(horizon))[self._state[0]]
 
     def certify(self, depth: int) -> Certificate:
         """The certificate of the current state over possible outcomes, equal to :func:`handoff.frontier.search`'s.
 
-        Sequences are counted, not tried one by one: what matters of one is the set of cells that it may lead to.
+        Sequences are counted, not tried: only the set of cells that a sequence may lead to matters.
         """
         if depth < 1:
             raise UsageError(f"the depth of a frontier is at least 1, not {depth}")
@@ -136,25 +137,25 @@ class FrozenLakeEnvironment(Environment):
         return Certificate(depth, distance == depth, distance, tuple(tried), bridges, tuple(path))
 
     def plan(self) -> tuple[str, ...]:
-        """The moves of a prompt and careful policy (:attr:`Lake.policy`) along the shortest way that they may take.
+        """The moves of :attr:`Lake.policy` along the shortest possible way to the goal.
 
-        Empty at the end, or where the goal is out of reach.  Whoever follows it must plan again after a slip.
+        Empty at the end of an episode, and where the goal is out of reach.  After a slip a new plan is needed.
         """
         lake, start = self._current(), self._state[0]
-        came: dict[int, int] = {start: start}
+        previous: dict[int, int] = {start: start}
         queue = deque([start])
-        while queue and lake.goal not in came:
+        while queue and lake.goal not in previous:
             cell = queue.popleft()
             if cell in lake.policy:
                 for after in lake.outcomes(cell, lake.policy[cell]):
-                    if after not in came:
-                        came[after] = cell
+                    if after not in previous:
+                        previous[after] = cell
                         queue.append(after)
-        if lake.goal not in came:
+        if lake.goal not in previous:
             return ()
         path, cell = list[str](), lake.goal
         while cell != start:
-            cell = came[cell]
+            cell = previous[cell]
             path.append(lake.policy[cell])
         return tuple(reversed(path))
 
@@ -180,7 +181,7 @@ class FrozenLakeEnvironment(Environment):
     def _record(self) -> Record:
         lake, cell = self._current(), self._state[0]
         won, ended = cell == lake.goal, lake.ended(cell)
-        shown = list(lake.cells.replace("S", "-").replace("F", "-"))
-        shown[cell] = "*" if won else "X" if shown[cell] == HOLE else "@"
-        rows = ["".join(shown[i : i + lake.size]) for i in range(0, len(shown), lake.size)]
+        cells = list(lake.cells.replace("S", "-").replace("F", "-"))
+        cells[cell] = "*" if won else "X" if cells[cell] == HOLE else "@"
+        rows = ["".join(cells[i : i + lake.size]) for i in range(0, len(cells), lake.size)]
         return Record(f"{LEGEND}\n" + "\n".join(rows), () if ended else tuple(MOVES), float(won), ended, won)

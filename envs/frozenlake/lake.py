@@ -1,8 +1,8 @@
 """The rules of the slippery lake, with exact distances and exact values.
 
 Each move goes in the intended direction with probability 0.8 and otherwise slips to one of the two perpendicular
-directions with probability 0.1 each; a move against the edge stays where it is.  Probabilities are fractions, so the
-values of dynamic programming are exact.
+directions with probability 0.1 each; a move against the edge does not change the cell.  Probabilities are
+fractions, so the values of dynamic programming are exact.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import attrs
 
 from handoff.errors import DataError
 
-#: Action words in the order in which they are listed, with the step in (row, column) that they mean.
+#: The actions in the order of admissible actions, each with its step in (row, column).
 MOVES: Mapping[str, tuple[int, int]] = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
-#: What may become of a move, with its probability: as intended, or one of the two perpendicular ones.
+#: The probability of the intended direction, and of each of the two perpendicular ones.
 INTENDED, SLIP = Fraction(8, 10), Fraction(1, 10)
 _SLIPS = {"up": ("left", "right"), "down": ("left", "right"), "left": ("up", "down"), "right": ("up", "down")}
 
-#: What a move costs the policy that plans are made from.
+#: The discount per move for the policy behind the plans.
 HASTE = Fraction(19, 20)
 
 START, FROZEN, HOLE, GOAL = "SFHG"
 
 
-@attrs.frozen(slots=False)  # distances and values are kept on the instance
+@attrs.frozen(slots=False)  # the instance caches distances and values
 class Lake:
     """A square map of cells: S the start, F frozen, H a hole, G the goal.  Cells are numbered row by row from 0."""
 
@@ -61,7 +61,7 @@ class Lake:
         return self.cells.index(GOAL)
 
     def ended(self, cell: int) -> bool:
-        """In a hole or at the goal."""
+        """Whether the cell is a hole or the goal."""
         return self.cells[cell] in (HOLE, GOAL)
 
     def towards(self, cell: int, word: str) -> int:
@@ -71,7 +71,7 @@ class Lake:
         return row * self.size + column
 
     def directions(self, word: str) -> tuple[tuple[Fraction, str], ...]:
-        """What becomes of a move: (probability, direction), the intended direction first."""
+        """The possible directions of a move: (probability, direction), the intended direction first."""
         return (INTENDED, word), (SLIP, _SLIPS[word][0]), (SLIP, _SLIPS[word][1])
 
     def outcomes(self, cell: int, word: str) -> Mapping[int, Fraction]:
@@ -83,31 +83,29 @@ class Lake:
         table = {}
         for cell in range(self.size**2):
             for word in () if self.ended(cell) else MOVES:
-                found: dict[int, Fraction] = {}
+                probabilities: dict[int, Fraction] = {}
                 for probability, direction in self.directions(word):
                     after = self.towards(cell, direction)
-                    found[after] = found.get(after, Fraction(0)) + probability
-                table[cell, word] = found
+                    probabilities[after] = probabilities.get(after, Fraction(0)) + probability
+                table[cell, word] = probabilities
         return table
 
     @cached_property
     def distances(self) -> Mapping[int, int]:
-        """The least number of moves that reach the goal with positive probability, of every cell that can."""
+        """The least number of moves that reach the goal with positive probability, for every cell with such moves."""
         before: dict[int, list[int]] = {}
         for cell in range(self.size**2):
             if not self.ended(cell):
-                for (
-                    word
-                ) in MOVES:  # each neighbour is reached with positive probability, if only by the move towards it
+                for word in MOVES:  # the move towards a neighbour reaches it with positive probability
                     before.setdefault(self.towards(cell, word), []).append(cell)
-        found, queue = {self.goal: 0}, deque([self.goal])
+        distances, queue = {self.goal: 0}, deque([self.goal])
         while queue:
             cell = queue.popleft()
             for earlier in before.get(cell, ()):
-                if earlier not in found:
-                    found[earlier] = found[cell] + 1
+                if earlier not in distances:
+                    distances[earlier] = distances[cell] + 1
                     queue.append(earlier)
-        return found
+        return distances
 
     # Values
 
@@ -131,16 +129,16 @@ class Lake:
 
     @cached_property
     def policy(self) -> Mapping[int, str]:
-        """A move for every unfinished cell from which the goal can be reached: optimal where every move costs a
-        factor :data:`HASTE`.  Without it, waiting for a lucky slip would be as good as walking."""
+        """A move for every unfinished cell from which the goal can be reached: optimal under the discount
+        :data:`HASTE` per move.  Without it, to wait for a lucky slip would be as good as to walk."""
         return self._solve(HASTE)[1]
 
     def _solve(self, discount: Fraction) -> tuple[list[Fraction], Mapping[int, str]]:
         """Policy iteration in exact arithmetic.
 
-        It starts from a policy that reaches the goal with positive probability from wherever that is possible, and
-        changes a move only for a strictly better one; so every policy on the way ends with probability one, and each
-        linear system has one solution, without a discount too.
+        It starts from a policy that reaches the goal with positive probability wherever that is possible, and replaces
+        a move only by a strictly better one.  So every policy on the way ends with probability one, and each linear
+        system has exactly one solution, without a discount too.
         """
         live = [cell for cell in self.distances if not self.ended(cell)]
         far = self.size**2

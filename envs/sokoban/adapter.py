@@ -1,4 +1,4 @@
-"""The Sokoban adapter: a record is a function of the state alone, and everything about it is exact."""
+"""The Sokoban adapter: records are functions of the state alone; distances and certificates are exact."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from handoff.canonical import digest
 from handoff.environment import Environment
-from handoff.envs.sokoban.board import MOVES, Board, State
-from handoff.envs.sokoban.boards import SPLITS, catalogue, find
+from handoff.envs.seeded_tasks import find
+from handoff.envs.sokoban.board import MOVES, Board, BoardState
+from handoff.envs.sokoban.boards import SPLITS, catalogue
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
@@ -19,14 +20,14 @@ LEGEND = (
 
 
 class SokobanEnvironment(Environment):
-    """Sokoban, 6x6 rooms with one box; admissible are the moves that change something; exact distances."""
+    """Sokoban, 6x6 rooms with one box; the admissible actions are the moves that change the state; exact distances."""
 
     name: ClassVar[str] = "sokoban"
     splits: ClassVar[tuple[str, ...]] = tuple(SPLITS)
 
     def __init__(self) -> None:
         self._board: Board | None = None
-        self._state: State = (0, 0)
+        self._state: BoardState = (0, 0)
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in SPLITS:
@@ -34,7 +35,7 @@ class SokobanEnvironment(Environment):
         return tuple(task for task, _ in catalogue()[split].values())
 
     def reset(self, task: Task, seed: int) -> Record:
-        board = find(task)
+        board = find(catalogue(), task)
         if board is None:
             raise DataError(f"task {task.name!r} of split {task.split!r} is not one of sokoban's boards")
         self._board, self._state = board, board.start
@@ -52,11 +53,11 @@ class SokobanEnvironment(Environment):
 
     # Snapshots
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> BoardState:
         self._current()
         return self._state
 
-    def restore(self, snapshot: State) -> Record:
+    def restore(self, snapshot: BoardState) -> Record:
         self._current()
         self._state = snapshot
         return self._record()
@@ -64,19 +65,18 @@ class SokobanEnvironment(Environment):
     # Planner and FrontierOracle
 
     def plan(self) -> tuple[str, ...]:
-        """A shortest way to success, of those the first in the order of the moves; empty if there is none."""
+        """The first shortest way to success in the order of the moves; empty if there is none."""
         return self._shortest(self._state)
 
     def distance(self, limit: int | None = None) -> int | None:
-        """The least number of moves to success from here; ``None`` if the box can no longer get there, or not within
-        ``limit`` moves."""
+        """The least number of moves to success; ``None`` if there is none, or none within ``limit`` moves."""
         moves = self._current().distances.get(self._state)
         return None if moves is None or (limit is not None and moves > limit) else moves
 
     def certify(self, depth: int) -> Certificate:
         """The certificate of the current state, equal to the plain search's.
 
-        Sequences are counted, not tried one by one: what matters of a sequence is the state that it leads to.
+        Sequences are counted, not tried: only the state after a sequence matters.
         """
         if depth < 1:
             raise UsageError(f"the depth of a frontier is at least 1, not {depth}")
@@ -86,7 +86,7 @@ class SokobanEnvironment(Environment):
         distance = board.distances.get(here, depth + 1)
         tried, sequences = [], {here: 1}
         for _ in range(min(distance, depth)):
-            longer: dict[State, int] = {}
+            longer: dict[BoardState, int] = {}
             count = 0
             for state, number in sequences.items():
                 for _, after in board.successors(state):
@@ -100,7 +100,7 @@ class SokobanEnvironment(Environment):
         bridges = tuple(w for w, after in board.successors(here) if board.distances.get(after) == distance - 1)
         return Certificate(depth, distance == depth, distance, tuple(tried), bridges, self._shortest(here))
 
-    def _shortest(self, state: State) -> tuple[str, ...]:
+    def _shortest(self, state: BoardState) -> tuple[str, ...]:
         board, path = self._current(), list[str]()
         if state not in board.distances:
             return ()

@@ -97,7 +97,7 @@ def play(
         going = [p for p in plays if not p.room.won]
         if not going:
             break
-        menus = [p.room.commands() for p in going]
+        menus = [p.room.admissible() for p in going]
         rows = [words.row(p.room.prompt(), menu) for p, menu in zip(going, menus, strict=True)]
         taken = sample(model, rows, [p.start.temperature for p in going], generator)
         for p, menu, row, chosen in zip(going, menus, rows, taken, strict=True):

@@ -115,7 +115,7 @@ def demonstrate(game: CompiledGame, start: int | None = None) -> Demonstration:
         command = plan[0]
         if command.startswith("go to ") and not _in_sight(game, state, plan, holds):
             left = len(plan) - 1
-            for other in game.commands(state):
+            for other in game.admissible(state):
                 there = game.dynamics.apply(state, other)
                 if other.startswith("go to ") and game.distance(there, left) == left:
                     after = game.plan(there)
@@ -140,31 +140,31 @@ def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
     Whoever plays on from it is shown the reset text and nothing of these actions: it is another room.
     """
     state = game.initial
-    places = [command for command in game.commands(state) if command.startswith("go to ")]
+    places = [command for command in game.admissible(state) if command.startswith("go to ")]
 
     def act(command: str) -> bool:
         nonlocal state
-        if command not in game.commands(state):
+        if command not in game.admissible(state):
             return False
         state = game.dynamics.apply(state, command)
         return True
 
     for _ in range(moves):
         act(rng.choice(places))
-        for command in game.commands(state):
+        for command in game.admissible(state):
             if command.startswith("open "):
                 act(command)
-        takes = [command for command in game.commands(state) if command.startswith("take ")]
+        takes = [command for command in game.admissible(state) if command.startswith("take ")]
         if not takes:
             continue
         before = state
         act(rng.choice(takes))
         for place in rng.sample(places, len(places)):
             act(place)
-            opened = next((c for c in game.commands(state) if c.startswith("open ")), None)
+            opened = next((c for c in game.admissible(state) if c.startswith("open ")), None)
             if opened:
                 act(opened)
-            puts = [command for command in game.commands(state) if command.startswith("move ")]
+            puts = [command for command in game.admissible(state) if command.startswith("move ")]
             if puts:
                 act(rng.choice(puts))
             if opened:
@@ -175,7 +175,7 @@ def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
             state = before  # some things can be put nowhere
     for place in places:  # nothing stays open
         act(place)
-        for command in game.commands(state):
+        for command in game.admissible(state):
             if command.startswith("close "):
                 act(command)
     return game.initial if game.won(state) else state
@@ -211,9 +211,9 @@ class Room:
         """What the policy is shown now."""
         return prompt(self.reset, self.steps)
 
-    def commands(self) -> list[str]:
+    def admissible(self) -> list[str]:
         """The admissible commands, sorted."""
-        return sorted(self._there(command) for command in self._game.commands(self._state))
+        return sorted(self._there(command) for command in self._game.admissible(self._state))
 
     def step(self, command: str) -> None:
         """Take a command."""

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from handoff.cli.settings import Option
 from handoff.errors import UsageError
+from handoff.plugin import PATH, as_json, quiet
 
-
-class _Path(click.Path):
-    """A path; an empty one, which Python takes for the folder where one is, is a slip (an unset variable)."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("the path is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-PATH = _Path(path_type=Path)
+__all__ = ["PATH", "as_json", "env_option", "env_options", "environment_options", "quiet"]
 
 
 def env_options(pairs: tuple[str, ...], **named: Any) -> dict[str, Any]:
@@ -58,14 +48,3 @@ environment_options = (
     ),
     env_option,
 )  # fmt: skip
-as_json = click.option(
-    "--json", "as_json", cls=Option, group="output", is_flag=True, help="Print one JSON object instead of tables."
-)
-quiet = click.option("-q", "--quiet", cls=Option, group="output", is_flag=True, help="Show no progress.")
-
-
-def default_workers() -> int:
-    """One environment worker per usable core."""
-    from handoff.episodes.start import usable_cores
-
-    return usable_cores()

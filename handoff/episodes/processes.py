@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from handoff.episodes.children import Children
+from handoff.children import Children
 from handoff.episodes.host import Host, WorkerLost
 from handoff.episodes.places import Workers
 from handoff.errors import UsageError

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
+from handoff.children import usable_cores
 from handoff.episodes.places import Here, Workers
 from handoff.episodes.processes import Processes
 from handoff.settings import setting
@@ -45,11 +45,3 @@ def start(name: str, options: Mapping[str, Any], where: Where) -> Workers:
         return RayWorkers(name, options, where.ray, where.workers)
     count = usable_cores() if where.workers is None else where.workers
     return Processes(name, options, count) if count else Here(name, options)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:
-        return max(1, os.cpu_count() or 1)

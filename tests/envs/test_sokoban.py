@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from handoff import frontier
+from handoff.envs.seeded_tasks import symmetries
 from handoff.envs.sokoban import SokobanEnvironment
-from handoff.envs.sokoban.board import Board, symmetries
+from handoff.envs.sokoban.board import Board
 from handoff.envs.sokoban.boards import SPLITS, TYPES, catalogue, draw
 from handoff.errors import DataError, UsageError
 from handoff.records import Task

@@ -73,7 +73,7 @@ def test_the_trainer_shows_what_a_run_shows(scripts: dict[str, ModuleType]) -> N
             request = Request(task, 0, game.reset_record, history, 9)
             shown = scripts["rooms"].prompt(game.reset_record.observation, steps)
             assert shown == template.render(request).text
-            command = rng.choice([*game.commands(state), "go to nowhere 1"])
+            command = rng.choice([*game.admissible(state), "go to nowhere 1"])
             state, record = game.step(state, command)
             steps.append((command, record.observation))
 
@@ -119,7 +119,7 @@ def test_demonstrations_win_and_rooms_can_be_moved_about(scripts: dict[str, Modu
             shown = rooms.demonstrate(game, state)
             here = state
             for command, text in shown.steps:
-                assert command in game.commands(here)
+                assert command in game.admissible(here)
                 here, record = game.step(here, command)
                 assert record.observation == text
             assert game.won(here)
@@ -127,9 +127,9 @@ def test_demonstrations_win_and_rooms_can_be_moved_about(scripts: dict[str, Modu
         # Nothing that can be closed is open, and things did move.
         moved = rooms.shuffled(game, random.Random(number))
         assert moved != game.initial
-        for place in [command for command in game.commands(moved) if command.startswith("go to ")]:
+        for place in [command for command in game.admissible(moved) if command.startswith("go to ")]:
             there = game.dynamics.apply(moved, place)
-            assert not any(command.startswith("close ") for command in game.commands(there))
+            assert not any(command.startswith("close ") for command in game.admissible(there))
 
 
 def test_other_numbers_are_a_bijection(scripts: dict[str, ModuleType]) -> None:
@@ -148,7 +148,7 @@ def test_the_trainer_scores_as_a_run_does(scripts: dict[str, ModuleType]) -> Non
     rows = []
     for game in games(3):
         room = scripts["rooms"].Room(game, game.initial)
-        rows.append(words.row(room.prompt(), room.commands()))
+        rows.append(words.row(room.prompt(), room.admissible()))
     trained = network.scores(model, rows)
     expected = plain_scores(model, [(tuple(prompt), tree) for prompt, tree in rows], 1)
     for ours, theirs in zip(trained, expected, strict=True):
@@ -162,7 +162,7 @@ def test_commands_are_drawn_in_proportion(scripts: dict[str, ModuleType]) -> Non
     model, words = network.load(builtin.folder() / "sft")
     game = games(1)[0]
     room = scripts["rooms"].Room(game, game.initial)
-    row = words.row(room.prompt(), room.commands())
+    row = words.row(room.prompt(), room.admissible())
     with torch.inference_mode():
         wanted = (network.scores(model, [row])[0].double() / 2.0).softmax(-1)
     drawn = network.sample(model, [row] * 2000, [2.0] * 2000, torch.Generator().manual_seed(0))
@@ -330,7 +330,7 @@ def test_a_checkpoint_that_ships_is_an_ordinary_one(scripts: dict[str, ModuleTyp
     words = scripts["network"].Words(tokenizer)
     assert len(tokenizer) == model.config.vocab_size
     for game in games(3):
-        texts = [scripts["rooms"].prompt(game.reset_record.observation, []), *game.commands(game.initial)]
+        texts = [scripts["rooms"].prompt(game.reset_record.observation, []), *game.admissible(game.initial)]
         for text in texts:
             ids = tokenizer(text)["input_ids"]
             assert ids == words.ids(text)

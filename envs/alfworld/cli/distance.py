@@ -1,4 +1,4 @@
-"""``handoff distance``: how far a game is from success after every action."""
+"""``handoff distance``: the distance to success after every action of an episode."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import BinaryIO
 
 import click
 
-from handoff.cli import numbers
-from handoff.cli.options import PATH, as_json
 from handoff.errors import DataError
+from handoff.plugin import DEPTH, PATH, as_json
 
 
 @click.command(
@@ -18,34 +17,50 @@ from handoff.errors import DataError
 Examples:
   handoff distance valid_unseen/.../game.tw-pddl
   handoff distance game.tw-pddl --actions episode.txt --limit 8
-  handoff distance game.tw-pddl --actions - --json < episode.txt"""
+  handoff distance game.tw-pddl --actions - --json < episode.txt
+  handoff distance game.tw-pddl --actions episode.txt --graph states.graphml
+
+A graph holds every state within --depth actions, one edge per admissible action. Nodes carry their observation, their
+depth, whether they are won, and their distance to a won state of the graph. The ending of FILE is .graphml (for Gephi,
+yEd, networkx) or .json (node-link data). It needs networkx: pip install 'checkpoint-handoff[graph]'"""
 )
 @click.argument("game", type=PATH)
 @click.option(
     "--actions",
     metavar="FILE",
     type=click.File("rb"),
-    help="Actions, one a line (- reads standard input).  [default: the game's own walkthrough]",
+    help="Actions, one per line (- reads standard input).  [default: the game's own walkthrough]",
 )
-@click.option("--limit", default=6, show_default=True, type=numbers.DEPTH, help="Greatest distance to look for.")
+@click.option("--limit", default=6, show_default=True, type=DEPTH, help="Greatest distance to search for.")
+@click.option(
+    "--graph",
+    metavar="FILE",
+    type=PATH,
+    help="Write the graph of the states around the last of --actions (without --actions: around the reset).",
+)
+@click.option("--depth", default=2, show_default=True, type=DEPTH, help="Depth of the graph, in actions.")
 @as_json
-def distance(game: Path, actions: BinaryIO | None, limit: int, as_json: bool) -> None:
+def distance(game: Path, actions: BinaryIO | None, limit: int, graph: Path | None, depth: int, as_json: bool) -> None:
     """The exact distance to success in GAME, at reset and after every action.
 
-    A distance is the least number of actions that wins from there; one above the limit is shown as a dash.
+    A distance is the least number of actions that wins from there; a dash is a distance above the limit.
     """
-    from handoff.envs.alfworld.cli.curve import curve
+    from handoff.envs.alfworld.cli.trace import require_graph_format, trace, write_graph
 
-    lines = None if actions is None else _lines(actions)
-    points = curve(game, lines, limit)
+    if graph is not None:
+        require_graph_format(graph)
+    points, episode = trace(game, None if actions is None else _lines(actions), limit)
+    states = None if graph is None else write_graph(graph, episode, depth)
     if as_json:
         click.echo(json.dumps({"game": str(game), "limit": limit, "points": [point.to_json() for point in points]}))
         return
     for number, point in enumerate(points):
-        shown = "-" if point.distance is None else str(point.distance)
+        digits = "-" if point.distance is None else str(point.distance)
         bar = "" if point.distance is None else "#" * point.distance
         note = "" if point.admissible else "  (not admissible)"
-        click.echo(f"{number:4} {shown:>3} {bar:{min(limit, 40)}} {point.action or '(reset)'}{note}")
+        click.echo(f"{number:4} {digits:>3} {bar:{min(limit, 40)}} {point.action or '(reset)'}{note}")
+    if states is not None:
+        click.echo(f"{states:,} states within {depth} actions in {graph}")
 
 
 def _lines(file: BinaryIO) -> list[str]:

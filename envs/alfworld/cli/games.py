@@ -1,31 +1,29 @@
-"""``handoff games``: make new games, write games as official files, list games."""
+"""``handoff games``: generate games, write the built-in games as official files, list games."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from handoff.cli import numbers
-from handoff.cli.options import PATH, as_json, default_workers, quiet
 from handoff.envs.alfworld.games.files import SPLITS
+from handoff.plugin import PATH, SEED, Console, Whole, as_json, quiet, usable_cores
 from handoff.progress import Progress, for_console
 
 _out = click.option("--out", required=True, type=PATH, help="Folder to write into.")
 
 
 def _progress(silent: bool) -> Progress:
-    from handoff.cli.output import Console
-
     return for_console(Console(stderr=True), silent)
 
 
 @click.group()
 def games() -> None:
-    """ALFWorld games: make new ones, write the built-in ones as files, list them."""
+    """ALFWorld games: generate new ones, write the built-in ones as files, list them."""
 
 
 @games.command(
@@ -34,19 +32,17 @@ Examples:
   handoff games generate --split train -n 5000 --seed 7 --out my-games
   handoff run alfworld --data my-games --split train --reacher expert --solver expert
 
-A split is train and valid_seen (108 scenes, tasks disjoint) or valid_unseen (12 other scenes). The same command given
-again goes on where it stopped; the games do not depend on the number of workers."""
+The splits train and valid_seen use 108 scenes, with disjoint tasks; valid_unseen uses 12 other scenes. The same command
+resumes an unfinished folder. The games do not depend on the number of workers."""
 )
 @click.option(
     "--split", "splits", multiple=True, type=click.Choice(SPLITS), help="Which split; repeats with --compact."
 )
-@click.option(
-    "-n", "--count", default=72, show_default=True, type=numbers.Whole(1, 100_000), help="Games of each split."
-)
-@click.option("--seed", default=1, show_default=True, type=numbers.SEED, help="Another seed, other games.")
-@click.option("--workers", type=numbers.Whole(1, 1024), help="Processes that prove games.  [default: one per core]")
-@click.option("--no-verify", is_flag=True, help="Do not replay each plan on the native engine before writing.")
-@click.option("--compact", is_flag=True, help="Write recipes (the form in which the built-in games ship) instead.")
+@click.option("-n", "--count", default=72, show_default=True, type=Whole(1, 100_000), help="Games per split.")
+@click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the games.")
+@click.option("--workers", type=Whole(1, 1024), help="Processes that prove games.  [default: one per core]")
+@click.option("--no-verify", is_flag=True, help="Skip the replay of each plan on the native engine.")
+@click.option("--compact", is_flag=True, help="Write recipes, the form of the built-in games, instead of game files.")
 @_out
 @quiet
 def generate(
@@ -59,29 +55,29 @@ def generate(
     out: Path,
     quiet: bool,
 ) -> None:
-    """Make new games of all six task types, each proven solvable by its stored plan.
+    """Generate new games of all six task types, each proven solvable by its stored plan.
 
-    Games are written to OUT/json_2.1.1/SPLIT/TASK/TRIAL/game.tw-pddl, the release's layout, with a manifest.json that
-    says how they were made.
+    The games are in the release's layout, OUT/json_2.1.1/SPLIT/TASK/TRIAL/game.tw-pddl, and manifest.json records their
+    origin.
     """
-    from handoff.envs.alfworld.generator import generate as making
+    from handoff.envs.alfworld.generator import generate as generation
     from handoff.errors import UsageError
 
     splits = splits or ("train",)
-    workers, verify, progress = workers or default_workers(), not no_verify, _progress(quiet)
+    workers, verify, progress = workers or usable_cores(), not no_verify, _progress(quiet)
     if compact:
         command = " ".join(
             ["handoff games generate --compact", *(f"--split {s}" for s in splits), f"-n {count} --seed {seed}"]
             + (["--no-verify"] if no_verify else [])
             + [f"--out {out}"]
         )
-        making.generate_compact(
+        generation.generate_compact(
             splits, count, seed, out, command=command, workers=workers, verify=verify, progress=progress
         )
     elif len(splits) > 1:
-        raise UsageError("give one --split a folder (several only with --compact)")
+        raise UsageError("give one --split per folder (several only with --compact)")
     else:
-        making.generate(splits[0], count, seed, out, workers=workers, verify=verify, progress=progress)
+        generation.generate(splits[0], count, seed, out, workers=workers, verify=verify, progress=progress)
     click.echo(f"{count * len(splits)} games in {out}")
 
 
@@ -99,7 +95,7 @@ Examples:
 def write(splits: Sequence[str], force: bool, out: Path, quiet: bool) -> None:
     """Write the built-in games as official game files, in the release's layout."""
     from handoff.envs.alfworld.games.builtin import BuiltinSource
-    from handoff.envs.alfworld.generator.generate import refuse_used, write_official
+    from handoff.envs.alfworld.generator.folder import refuse_used, write_official
 
     source = BuiltinSource()
     splits = splits or source.splits()
@@ -126,17 +122,15 @@ Examples:
 @as_json
 def list_games(data: str | None, split: str | None, trust_games: bool, as_json: bool) -> None:
     """List games: split, task type, name, digest."""
-    from handoff.envs.alfworld.games.files import listed
+    from handoff.envs.alfworld.games.files import list_tasks
     from handoff.records import to_json
 
-    tasks = listed(data, split, trust_games)
+    tasks = list_tasks(data, split, trust_games)
     if as_json:
         json.dump({"games": [to_json(task) for task in tasks]}, sys.stdout, indent=1)
         click.echo()
         return
     for task in tasks:
         click.echo(f"{task.split:<13} {task.type:<31} {task.id[:12]}  {task.name}")
-    counts: dict[str, int] = {}
-    for task in tasks:
-        counts[task.split] = counts.get(task.split, 0) + 1
+    counts = Counter(task.split for task in tasks)
     click.echo(f"{len(tasks)} games ({', '.join(f'{name}: {count}' for name, count in counts.items())})")

@@ -1,9 +1,8 @@
-"""A cache folder that can only ever save time.
+"""A cache on disk that can save time and never change a result.
 
 One entry is one file: a line with the sha256 of the rest, then zlib-compressed canonical JSON.  Nothing in it is
-executed or unpickled.  An entry is written to a temporary file in the same folder and moved into place, so that any
-number of writers may race; an entry that cannot be read or does not match its sum is as good as absent; a folder
-that cannot be written loses the caching and nothing else.
+executed or unpickled.  A writer moves a temporary file into place, so any number of writers may race.  An entry that
+cannot be read or does not match its sum counts as absent.  Without write access only the caching is lost.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ def load(kind: str, key: str) -> Any | None:
         if hashlib.sha256(body).hexdigest().encode() != head:
             return None
         return json.loads(zlib.decompress(body))
-    except (OSError, RuntimeError, ValueError, zlib.error):  # RuntimeError: there is no home folder
+    except (OSError, RuntimeError, ValueError, zlib.error):  # RuntimeError: no home folder
         return None
 
 
 def store(kind: str, key: str, value: Any) -> None:
-    """Keep a JSON-safe ``value`` under ``key``; failing to is no error."""
+    """Keep a JSON-safe ``value`` under ``key``; a failure is no error."""
     body = zlib.compress(canonical(value), 3)
     with contextlib.suppress(OSError, RuntimeError):
         path = _path(kind, key)

@@ -1,22 +1,22 @@
-"""How many action sequences of a length there are, without listing them.
+"""Counts action sequences of a length without listing them.
 
-Only facts that some operator's condition asks for matter to the number; actions that change none of them (looking,
-examining, heating) multiply, moves between locations are summed once for all locations, and what is left is walked
-with a table per length.  The numbers equal those of the plain tree.
+Only facts in some operator's condition matter to the number.  Actions that change none of them (looking, examining,
+heating) multiply; moves between locations are summed once for all locations; the rest is walked with one table per
+length.  The numbers equal those of the plain tree.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op, each
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op, each
 from handoff.envs.alfworld.compiled.families import Family, applicable, families, number
 
 _MOST_ENTRIES = 200_000
 
 
 class Place:
-    """The operators at one location, by what they do to the facts that matter."""
+    """The operators at one location, by their effect on the facts that matter."""
 
     __slots__ = ("idle", "lacking", "local", "moves")
 
@@ -26,7 +26,7 @@ class Place:
 
 
 class Walks:
-    """``count(state, n)`` is the number of sequences of ``n`` admissible commands from ``state``."""
+    """Numbers of action sequences in one game."""
 
     def __init__(self, task: BitTask) -> None:
         self._mask = task.place_mask
@@ -69,6 +69,7 @@ class Walks:
         self._sums: dict[int, dict[int, int]] = defaultdict(dict)
 
     def count(self, state: int, length: int) -> int:
+        """The number of sequences of ``length`` admissible actions from ``state``."""
         return self._count(state & self._mask, length)
 
     def _matters(self, op: Op) -> bool:
@@ -88,7 +89,7 @@ class Walks:
         )
 
     def _merged(self) -> tuple[tuple[int, int, int, tuple[tuple[int, int], ...]], ...]:
-        """The number of commands, summed over all targets of moves, as guarded weighted population counts."""
+        """The number of admissible actions, summed over all targets of moves, as guarded weighted population counts."""
         weights: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
         for place, weight in self._targets.items():
             here = self._places[place]
@@ -98,12 +99,12 @@ class Walks:
                 for bit in each(family.mask):
                     weights[family.pos, family.neg][bit] += weight
         terms = []
-        for (pos, neg), counted in weights.items():
-            constant = counted.pop(0, 0)
+        for (pos, neg), by_bit in weights.items():
+            constant = by_bit.pop(0, 0)
             masks = []
             digit = 1
-            while any(weight >= digit for weight in counted.values()):
-                mask = sum(bit for bit, weight in counted.items() if weight & digit)
+            while any(weight >= digit for weight in by_bit.values()):
+                mask = sum(bit for bit, weight in by_bit.items() if weight & digit)
                 if mask:
                     masks.append((digit, mask))
                 digit *= 2
@@ -160,8 +161,8 @@ class Walks:
 
 
 def _projected(op: Op, mask: int) -> Op:
-    """``op`` as far as it changes bits of ``mask``."""
-    result = Op(op.rank, op.index, op.name, op.text, op.pos, op.neg)
+    """``op`` with its effects on the bits of ``mask`` only."""
+    result = op.under(op.pos, op.neg)
     result.add, result.dele = op.add & mask, op.dele & mask
     result.steps = tuple((p, n, a & mask, d & mask) for p, n, a, d in op.steps if (a | d) & mask)
     return result

@@ -1,18 +1,17 @@
-"""The dynamics of a game without its texts: what can be done, what it leads to, and how far success is.
+"""The dynamics of a game without its texts: admissible actions, successor states, distances, certificates.
 
 A state is one Python integer.  It holds every fact that some action can change and nothing else, so two states are
-equal exactly if the native engine cannot tell them apart by anything but its memory of past texts.
+equal exactly if the native engine can tell them apart by nothing but its memory of past texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import lru_cache
 
 from handoff.envs.alfworld.compiled import grammar as grammars
 from handoff.envs.alfworld.compiled import sas
-from handoff.envs.alfworld.compiled.bits import BitTask, Op, union
-from handoff.envs.alfworld.compiled.build import build
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op, union
+from handoff.envs.alfworld.compiled.builder import build
 from handoff.envs.alfworld.compiled.counting import Walks
 from handoff.envs.alfworld.compiled.families import applicable, families
 from handoff.envs.alfworld.compiled.search import Search
@@ -47,22 +46,22 @@ class Dynamics:
     def compile(cls, domain: str, grammar: str, problem: str) -> Dynamics:
         """The dynamics of a game from its three texts.
 
-        Raises :class:`~handoff.errors.DataError` if the planner does not accept them or the game uses something that
-        the compiled engine does not know.
+        Raises :class:`~handoff.errors.DataError` if the planner does not accept them, or for a construct that the
+        compiled engine does not know.
         """
         return cls(build(sas.translate(domain, problem), grammars.parse(grammar)))
 
-    def commands(self, state: int) -> tuple[str, ...]:
-        """The admissible commands, sorted and without repeats, as the native engine shows them."""
+    def admissible(self, state: int) -> tuple[str, ...]:
+        """The admissible actions, sorted and without repeats, as the native engine shows them."""
         return self._menu(state)[0]
 
-    def operator(self, state: int, command: str) -> Op | None:
-        """The operator that the native engine takes for a command (spaces around it do not matter), if any."""
-        return self._menu(state)[1].get(command.strip())
+    def operator(self, state: int, action: str) -> Op | None:
+        """The operator that the native engine takes for an action (outer spaces do not matter), if any."""
+        return self._menu(state)[1].get(action.strip())
 
-    def apply(self, state: int, command: str) -> int:
-        """The state after a command; the same state if the command is not admissible."""
-        op = self.operator(state, command)
+    def apply(self, state: int, action: str) -> int:
+        """The state after an action; the same state if the action is not admissible."""
+        op = self.operator(state, action)
         return state if op is None else op.apply(state)
 
     def won(self, state: int) -> bool:
@@ -75,12 +74,12 @@ class Dynamics:
 
     @property
     def useless(self) -> frozenset[int]:
-        """Positions in ``task.ops`` of operators that are in no shortest plan, as proved at first; given to the
-        constructor they need not be proved again."""
+        """Positions in ``task.ops`` of operators that are in no shortest plan.  Given to the constructor, they save the
+        proof."""
         return self._search.relevance.useless
 
     def prepare(self) -> Walks:
-        """What the first certificate would do first: the tables for counting.  A plain rollout never counts."""
+        """The tables for counting, which the first certificate needs.  A plain rollout never counts."""
         if self._walks is None:
             self._walks = Walks(self.task)
         return self._walks
@@ -104,8 +103,8 @@ class Dynamics:
         return Certificate(depth, distance == depth, distance, tried, texts, (texts[0], *path))
 
     def plan(self, state: int) -> tuple[str, ...]:
-        """A shortest sequence of actions that wins from ``state`` (the first in admissible order); empty if it is won
-        or cannot be."""
+        """The first shortest winning sequence of actions in admissible order; empty for a won state and for one that
+        cannot be won."""
         distance = self._search.distance(state, _LONGEST_PLAN)
         return () if distance is None else self._path(state, distance)
 
@@ -129,9 +128,3 @@ class Dynamics:
                 self._menus.clear()
             self._menus[key] = menu
         return menu
-
-
-@lru_cache(maxsize=32)
-def compiled(domain: str, grammar: str, problem: str) -> Dynamics:
-    """As :meth:`Dynamics.compile`, remembered in this process."""
-    return Dynamics.compile(domain, grammar, problem)

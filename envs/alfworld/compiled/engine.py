@@ -4,12 +4,12 @@
 >>> episode = game.episode()                                      # doctest: +SKIP
 >>> record = episode.reset()                                      # doctest: +SKIP
 >>> record = episode.step("go to desk 1")                         # doctest: +SKIP
->>> before = episode.snapshot()           # constant time, hashable, good for this game for ever
+>>> before = episode.snapshot()           # constant time, hashable, valid for every episode of this game
 >>> record = episode.restore(before)                              # doctest: +SKIP
 
-Everything that belongs to a game is worked out once and shared by all its episodes; an episode is one integer and its
-last record.  Nothing from a game file is run: a grammar that uses more than the restricted form
-(:mod:`~handoff.envs.alfworld.compiled.grammar`) is refused.
+A game's tables are built once and shared by all its episodes; an episode is one integer and its last record.  Nothing
+from a game file is run: a grammar outside the restricted form (:mod:`~handoff.envs.alfworld.compiled.grammar`) is
+refused.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import attrs
 from handoff.canonical import digest
 from handoff.envs.alfworld.compiled import cache, sas
 from handoff.envs.alfworld.compiled import grammar as grammars
-from handoff.envs.alfworld.compiled.bits import BitTask, Op
-from handoff.envs.alfworld.compiled.build import build
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
+from handoff.envs.alfworld.compiled.builder import build
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.compiled.texts import Choice, Items, Memory, Texts, render
+from handoff.envs.alfworld.compiled.texts import Memory, Parts, Texts, render
 from handoff.envs.alfworld.games.files import Game, load_game
 from handoff.records import Certificate, Record
 
-#: Raised when the compiled form or what it is made from changes.
+#: To be increased when the compiled form or its sources change.
 ENGINE_VERSION = 3
 
 NOTHING = "Nothing happens."
@@ -37,19 +37,17 @@ NOTHING = "Nothing happens."
 
 @attrs.frozen
 class Snapshot:
-    """A state of a game with the record that led to it.  Equal snapshots have the same futures: the record takes no
-    part in equality."""
+    """A state of a game with its record.  Equal snapshots have equal futures: the record takes no part in equality."""
 
     state: int
     record: Record = attrs.field(eq=False, repr=False)
 
 
 class CompiledGame:
-    """One game, shared by any number of episodes.  Not thread safe (its tables grow); any number of processes may have
-    one of their own.
+    """One game, shared by any number of episodes.  Not thread safe (its tables grow); each process has its instance.
 
     A *state* is an integer: the facts that actions can change, and textworld's memory of facts that were made false.
-    ``initial`` is the state after a reset and ``reset_record`` the record; :meth:`step` is a function of the state.
+    ``initial`` is the state after a reset and ``reset_record`` its record; :meth:`step` is a function of the state.
     """
 
     def __init__(self, task: BitTask, grammar: grammars.Grammar, useless: Collection[int] | None = None) -> None:
@@ -57,11 +55,11 @@ class CompiledGame:
         self._texts = Texts(task, grammar, self._memory)
         self.dynamics = Dynamics(task, useless)
         self.initial: int = self._memory.initial
-        # An operator's change of the whole state and its text, worked out when it is first taken.
-        self._taken: dict[Op, tuple[int, int, list[str | Choice | Items]]] = {}
+        # An operator's change of the whole state and its text, from its first use on.
+        self._effects: dict[Op, tuple[int, int, Parts]] = {}
         self.reset_record = Record(
             observation=render(self._texts.intro(), self.initial),
-            admissible=self.dynamics.commands(self.initial),
+            admissible=self.dynamics.admissible(self.initial),
             score=0.0,
             done=False,
             won=self.dynamics.won(self.initial),
@@ -69,10 +67,10 @@ class CompiledGame:
 
     @classmethod
     def compile(cls, domain: str, grammar: str, problem: str) -> CompiledGame:
-        """From a game's three texts; what was compiled once is found on disk again (``HANDOFF_CACHE``).
+        """From a game's three texts, with a cache on disk (``HANDOFF_CACHE``).
 
         Raises :class:`~handoff.errors.DataError`, naming the construct, for a game that the planner does not accept
-        or that uses something outside the engine's restricted forms.
+        or that is outside the engine's restricted forms.
         """
         versions = {**sas.versions(), "engine": ENGINE_VERSION}
         key = digest({"domain": domain, "grammar": grammar, "problem": problem, "versions": versions})
@@ -93,43 +91,45 @@ class CompiledGame:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CompiledGame:
-        """From a ``game.tw-pddl`` file.  A grammar that is not a known one is accepted if it keeps to the restricted
-        form: nothing in it is run.  Raises :class:`~handoff.errors.DataError`, naming the file, for a broken one."""
+        """From a ``game.tw-pddl`` file.  Accepts any grammar in the restricted form, since nothing in it is run.
+
+        Raises :class:`~handoff.errors.DataError`, naming the file, for a broken one.
+        """
         return cls.of(load_game(path, trust=True))
 
-    def episode(self) -> Episode:
+    def episode(self) -> CompiledEpisode:
         """A new episode of this game, not yet reset."""
-        return Episode(self)
+        return CompiledEpisode(self)
 
-    def step(self, state: int, command: str) -> tuple[int, Record]:
-        """The state and the record after a command, admissible or not."""
+    def step(self, state: int, action: str) -> tuple[int, Record]:
+        """The state and the record after an action, admissible or not."""
         dynamics = self.dynamics
-        op = dynamics.operator(state, command)
+        op = dynamics.operator(state, action)
         if op is None:
             text = NOTHING
         else:
-            taken = self._taken.get(op)
-            if taken is None:
-                taken = self._take(op)
-            state = (op.apply(state) if op.steps else state) & ~taken[1] | taken[0]
-            text = render(taken[2], state)
+            effect = self._effects.get(op)
+            if effect is None:
+                effect = self._effect(op)
+            state = (op.apply(state) if op.steps else state) & ~effect[1] | effect[0]
+            text = render(effect[2], state)
         won = dynamics.won(state)
-        return state, Record(text, dynamics.commands(state), 1.0 if won else 0.0, won, won)
+        return state, Record(text, dynamics.admissible(state), 1.0 if won else 0.0, won, won)
 
-    def replay(self, commands: Sequence[str]) -> tuple[int, list[Record]]:
-        """The state after a reset and ``commands``, and the record of the reset and of each."""
+    def replay(self, actions: Sequence[str]) -> tuple[int, list[Record]]:
+        """The state after a reset and ``actions``, and the records of the reset and of each action."""
         state, records = self.initial, [self.reset_record]
-        for command in commands:
-            state, record = self.step(state, command)
+        for action in actions:
+            state, record = self.step(state, action)
             records.append(record)
         return state, records
 
-    def commands(self, state: int) -> tuple[str, ...]:
-        """The admissible commands in a state, sorted."""
-        return self.dynamics.commands(state)
+    def admissible(self, state: int) -> tuple[str, ...]:
+        """The admissible actions in a state, sorted."""
+        return self.dynamics.admissible(state)
 
     def won(self, state: int) -> bool:
-        """Whether the goal holds in a state (it is not latched: a won game can be spoilt)."""
+        """Whether the goal holds in a state (not latched: a later action can undo it)."""
         return self.dynamics.won(state)
 
     def certify(self, state: int, depth: int) -> Certificate:
@@ -140,27 +140,27 @@ class CompiledGame:
         """The least number of actions that wins from a state, if it is at most ``limit``."""
         return self.dynamics.distance(state, limit)
 
-    def distances(self, commands: Sequence[str], limit: int) -> list[int | None]:
-        """The distance after a reset and after each command: ``len(commands) + 1`` values."""
-        curve, state = [self.distance(self.initial, limit)], self.initial
-        for command in commands:
-            state, _ = self.step(state, command)
-            curve.append(self.distance(state, limit))
-        return curve
+    def distances(self, actions: Sequence[str], limit: int) -> list[int | None]:
+        """The distance after a reset and after each action: ``len(actions) + 1`` values."""
+        distances, state = [self.distance(self.initial, limit)], self.initial
+        for action in actions:
+            state, _ = self.step(state, action)
+            distances.append(self.distance(state, limit))
+        return distances
 
     def plan(self, state: int) -> tuple[str, ...]:
         """As :meth:`Dynamics.plan`."""
         return self.dynamics.plan(state)
 
-    def _take(self, op: Op) -> tuple[int, int, list[str | Choice | Items]]:
+    def _effect(self, op: Op) -> tuple[int, int, Parts]:
         add, dele = self._memory.changes(op)
         if not op.steps:
             add, dele = add | op.add, dele | op.dele
-        taken = self._taken[op] = (add, dele, self._texts.feedback(op))
-        return taken
+        effect = self._effects[op] = (add, dele, self._texts.feedback(op))
+        return effect
 
 
-class Episode:
+class CompiledEpisode:
     """One play of a compiled game."""
 
     __slots__ = ("_state", "game", "record")
@@ -180,28 +180,28 @@ class Episode:
         self.record = self.game.reset_record
         return self.record
 
-    def step(self, command: str) -> Record:
-        """Take one command; one that is not admissible changes nothing and says so."""
-        self._state, self.record = self.game.step(self._state, command)
+    def step(self, action: str) -> Record:
+        """Take one action.  An inadmissible one changes nothing and says so."""
+        self._state, self.record = self.game.step(self._state, action)
         return self.record
 
     def snapshot(self) -> Snapshot:
-        """This moment, in constant time."""
+        """The current moment, in constant time."""
         return Snapshot(self._state, self.record)
 
     def restore(self, snapshot: Snapshot) -> Record:
-        """Go back to (or over to) a moment of any episode of this game, in constant time."""
+        """Return to a moment of any episode of this game, in constant time."""
         self._state, self.record = snapshot.state, snapshot.record
         return self.record
 
     def certify(self, depth: int) -> Certificate:
-        """The certificate of an exhaustive search from here."""
+        """The certificate of an exhaustive search from the current state."""
         return self.game.certify(self._state, depth)
 
     def distance(self, limit: int) -> int | None:
-        """The least number of actions that wins from here, if it is at most ``limit``."""
+        """The least number of actions that wins from the current state, if it is at most ``limit``."""
         return self.game.distance(self._state, limit)
 
     def plan(self) -> tuple[str, ...]:
-        """A shortest sequence of actions that wins from here."""
+        """A shortest sequence of actions that wins from the current state."""
         return self.game.plan(self._state)

@@ -1,6 +1,6 @@
-"""Operators that share all of their condition but one fact, looked up together.
+"""Families of operators whose conditions differ in one fact only, looked up together.
 
-Whether any of thousands of operators applies is decided by a few tests: per family one for the shared guard, and one
+A few tests decide which of thousands of operators apply: per family one test of the shared condition, and one
 intersection whose set bits are the applicable operators (and whose population count is their number).
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from handoff.envs.alfworld.compiled.bits import Op, each
+from handoff.envs.alfworld.compiled.bit_task import Op, each
 
 
 class Family:
-    """Where all of ``pos`` and none of ``neg`` is set, the bits of ``state & mask`` are those of the applicable
-    ``ops``; all of ``always`` apply there besides."""
+    """Where all of ``pos`` and none of ``neg`` are set, the bits of ``state & mask`` are those of the applicable
+    ``ops``, and all of ``always`` apply too."""
 
     __slots__ = ("always", "mask", "neg", "ops", "pos")
 
@@ -25,15 +25,15 @@ class Family:
 
 
 def families(ops: Iterable[Op], ignore: int = 0) -> tuple[Family, ...]:
-    """``ops`` in families, with the bits of ``ignore`` left out of their conditions."""
+    """The families of ``ops``, whose conditions ignore the bits of ``ignore``."""
     ops = list(ops)
-    often = Counter(bit for op in ops for bit in each(op.pos & ~ignore))
-    found: dict[tuple[int, int], list[Family]] = {}
+    frequency = Counter(bit for op in ops for bit in each(op.pos & ~ignore))
+    by_guard: dict[tuple[int, int], list[Family]] = {}
     for op in ops:
         pos = op.pos & ~ignore
         neg = op.neg & ~ignore
-        own = min(each(pos), key=lambda bit: (often[bit], bit), default=0)
-        alike = found.setdefault((pos ^ own, neg), [])
+        own = min(each(pos), key=lambda bit: (frequency[bit], bit), default=0)
+        alike = by_guard.setdefault((pos ^ own, neg), [])
         family = next((family for family in alike if not own or own not in family.ops), None)
         if family is None:
             family = Family(pos ^ own, neg)
@@ -43,29 +43,29 @@ def families(ops: Iterable[Op], ignore: int = 0) -> tuple[Family, ...]:
             family.ops[own] = op
         else:
             family.always.append(op)
-    return tuple(family for alike in found.values() for family in alike)
+    return tuple(family for alike in by_guard.values() for family in alike)
 
 
 def applicable(members: Iterable[Family], state: int) -> list[Op]:
     """The operators that apply in ``state``."""
-    found: list[Op] = []
+    ops: list[Op] = []
     for family in members:
         pos = family.pos
         if state & pos == pos and not state & family.neg:
             if family.always:
-                found += family.always
+                ops += family.always
             bits = state & family.mask
             if bits:
-                ops = family.ops
+                by_bit = family.ops
                 while bits:
                     bit = bits & -bits
-                    found.append(ops[bit])
+                    ops.append(by_bit[bit])
                     bits ^= bit
-    return found
+    return ops
 
 
 def number(members: Iterable[Family], state: int) -> int:
-    """How many operators apply in ``state``."""
+    """The number of operators that apply in ``state``."""
     total = 0
     for family in members:
         pos = family.pos

@@ -1,13 +1,14 @@
-"""A game's text grammar in a restricted form: data that is walked, never code that is run.
+"""A game's text grammar in a restricted form: data, never code.
 
-textworld evaluates what stands in braces as Python.  Here an expression is a sum of quoted strings and of
-``variable``, ``variable.attribute`` or ``a or b`` over those; anything else is refused by name.  The texts are cut up
-by textworld's own parsers (which only parse), so that spaces, comments and unclosed braces fall as they do there.
+textworld evaluates the text in braces as Python.  Here an expression is a sum of quoted strings and of ``variable``,
+``variable.attribute`` or ``a or b`` over those; anything else is refused by name.  textworld's own parsers (which only
+parse) split the texts, so spaces, comments and unclosed braces mean the same as there.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +29,7 @@ class Text:
 
 
 @attrs.frozen
-class Rule:
+class Nonterminal:
     """Expands to the first rule of that name whose condition has a match."""
 
     name: str
@@ -41,12 +42,31 @@ class Value:
 
     terms: tuple[tuple[str | tuple[str, str], ...], ...]
 
+    def evaluate(self, entities: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> str:
+        """The text where ``entities[variable]`` is (identifier, type) and ``names[identifier]`` is the entity's name.
+
+        Raises :class:`~handoff.errors.DataError` for an unbound variable.
+        """
+        parts = []
+        for term in self.terms:
+            texts = (a if isinstance(a, str) else _attribute(*a, entities, names) for a in term)
+            parts.append(next((text for text in texts if text), ""))
+        return "".join(parts)
+
+
+def _attribute(variable: str, attribute: str, entities: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> str:
+    if variable not in entities or entities[variable][0] not in names:
+        raise DataError(f"the game's grammar uses the variable {variable!r} where it is not bound")
+    identifier, kind = entities[variable]
+    articles = {"definite": "the", "indefinite": "a"}
+    return {"name": names[identifier], "id": identifier, "type": kind, **articles}[attribute]
+
 
 @attrs.frozen
 class Each:
     """``body`` for every match of ``query``, in order; as an enumeration ("a, b, and c") if ``listed``."""
 
-    body: Rule | Value
+    body: Nonterminal | Value
     query: tuple[Predicate, ...]
     listed: bool
 
@@ -59,12 +79,12 @@ class Predicate:
     parameters: tuple[tuple[str, str], ...]
 
 
-Symbol = Text | Rule | Value | Each
+Symbol = Text | Nonterminal | Value | Each
 
 
 @attrs.frozen
 class Production:
-    """What a rule expands to if ``condition`` has a match (always, if it is empty)."""
+    """The expansion of a rule if ``condition`` has a match (always, if it is empty)."""
 
     condition: tuple[Predicate, ...]
     body: tuple[Symbol, ...]
@@ -72,7 +92,7 @@ class Production:
 
 @attrs.frozen
 class ActionText:
-    """The command and the feedback of an action."""
+    """The text of an action, and the feedback to it."""
 
     template: tuple[Symbol, ...]
     feedback: tuple[Symbol, ...]
@@ -93,26 +113,26 @@ def parse(text: str) -> Grammar:
     Raises :class:`~handoff.errors.DataError` that names the construct if the text is no grammar or uses something
     outside the restricted form.
     """
-    # The games of one release differ in their task sentence alone, and parsing takes a third of a second.
+    # The games of one release differ only in their task sentence, and parsing takes a third of a second.
     masked, sentence = mask_sentence(text)
     if sentence is None or not PLAIN.fullmatch(sentence):
-        return _parse(text)
-    return _with_sentence(_parse(masked), sentence) or _parse(text)
+        return parse_whole(text)
+    return _with_sentence(parse_whole(masked), sentence) or parse_whole(text)
 
 
 def _with_sentence(grammar: Grammar, sentence: str) -> Grammar | None:
-    """The ``grammar`` of a masked text with the sentence in its place; ``None`` unless that is one text of one rule."""
+    """The ``grammar`` of a masked text with the sentence put in; ``None`` unless exactly one text has the mark."""
     mark = f"{PLACEHOLDER}."
-    found = [
+    marked = [
         (name, place, position)
         for name, productions in grammar.rules.items()
         for place, production in enumerate(productions)
         for position, symbol in enumerate(production.body)
         if isinstance(symbol, Text) and mark in symbol.text
     ]
-    if len(found) != 1:
+    if len(marked) != 1:
         return None
-    [(name, place, position)] = found
+    [(name, place, position)] = marked
     productions = list(grammar.rules[name])
     body = list(productions[place].body)
     symbol = body[position]
@@ -123,7 +143,8 @@ def _with_sentence(grammar: Grammar, sentence: str) -> Grammar | None:
 
 
 @lru_cache(maxsize=8)
-def _parse(text: str) -> Grammar:
+def parse_whole(text: str) -> Grammar:
+    """As :func:`parse`, without sharing work between games."""
     from textworld.envs.pddl import logic
 
     try:
@@ -147,10 +168,11 @@ def symbols(text: str) -> tuple[Symbol, ...]:
     from textworld.envs.pddl import textgen
 
     try:
-        parsed = textgen._parse_and_convert(text, rule_name="symbols")
+        return _symbols(textgen._parse_and_convert(text, rule_name="symbols"))
+    except DataError:
+        raise
     except Exception as error:
         raise DataError(f"the game's grammar has a text that cannot be parsed: {text[:80]!r}") from error
-    return _symbols(parsed)
 
 
 @lru_cache(maxsize=4096)
@@ -161,14 +183,14 @@ def query(text: str | None) -> tuple[Predicate, ...]:
     from textworld.logic import Rule as Conjunction
 
     try:
-        parsed = Conjunction.parse_conjunctive_query(text)
+        predicates = Conjunction.parse_conjunctive_query(text).preconditions
     except Exception as error:
         raise DataError(f"the game's grammar has a condition that cannot be parsed: {text[:80]!r}") from error
-    return tuple(Predicate(p.name, tuple((ph.name, ph.type) for ph in p.parameters)) for p in parsed.preconditions)
+    return tuple(Predicate(p.name, tuple((ph.name, ph.type) for ph in p.parameters)) for p in predicates)
 
 
-def _symbols(parsed: list[Any]) -> tuple[Symbol, ...]:
-    return tuple(_symbol(item) for item in parsed)
+def _symbols(items: list[Any]) -> tuple[Symbol, ...]:
+    return tuple(_symbol(item) for item in items)
 
 
 def _symbol(item: Any) -> Symbol:
@@ -177,26 +199,26 @@ def _symbol(item: Any) -> Symbol:
     if isinstance(item, textgen.TerminalSymbol):
         return Text(str(item.symbol))
     if isinstance(item, textgen.NonterminalSymbol):
-        return Rule(str(item.symbol))
+        return Nonterminal(str(item.symbol))
     if isinstance(item, textgen.EvalSymbol):
         return expression(item.expression)
     if isinstance(item, textgen.ConditionalSymbol):
         body = _symbol(item.expression)
-        assert isinstance(body, (Rule, Value))
-        given = query(item.given)
-        return Each(body, given, listed=False) if given else body
+        assert isinstance(body, (Nonterminal, Value))
+        condition = query(item.given)
+        return Each(body, condition, listed=False) if condition else body
     if isinstance(item, textgen.ListSymbol):
         inner = _symbol(item.symbol)
         if isinstance(inner, Each):
             return Each(inner.body, inner.query, listed=True)
-        assert isinstance(inner, (Rule, Value))
+        assert isinstance(inner, (Nonterminal, Value))
         return inner  # an enumeration of one
     raise DataError(f"the game's grammar uses {type(item).__name__}, which the compiled engine does not know")
 
 
 def expression(text: str) -> Value:
-    """The restricted form of a Python expression.  Raises :class:`~handoff.errors.DataError` that quotes what is not
-    allowed; nothing is evaluated."""
+    """The restricted form of a Python expression.  Nothing is evaluated.  Raises
+    :class:`~handoff.errors.DataError` that quotes the construct that is not allowed."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -205,11 +227,11 @@ def expression(text: str) -> Value:
 
 
 def _summands(node: ast.expr) -> list[ast.expr]:
-    found: list[ast.expr] = []
+    right: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        found.append(node.right)
+        right.append(node.right)
         node = node.left
-    return [node, *reversed(found)]
+    return [node, *reversed(right)]
 
 
 def _term(node: ast.expr, text: str) -> tuple[str | tuple[str, str], ...]:
@@ -262,7 +284,7 @@ def from_json(data: dict[str, Any]) -> Grammar:
 def _pack(symbol: Symbol) -> Any:
     if isinstance(symbol, Text):
         return ["text", symbol.text]
-    if isinstance(symbol, Rule):
+    if isinstance(symbol, Nonterminal):
         return ["rule", symbol.name]
     if isinstance(symbol, Value):
         return ["value", [[a if isinstance(a, str) else list(a) for a in term] for term in symbol.terms]]
@@ -278,11 +300,11 @@ def _unpack(data: list[Any]) -> Symbol:
     if kind == "text":
         return Text(rest[0])
     if kind == "rule":
-        return Rule(rest[0])
+        return Nonterminal(rest[0])
     if kind == "value":
         return Value(tuple([tuple([a if isinstance(a, str) else (a[0], a[1]) for a in term]) for term in rest[0]]))
     body = _unpack(rest[0])
-    assert isinstance(body, (Rule, Value))
+    assert isinstance(body, (Nonterminal, Value))
     return Each(body, _unpack_query(rest[1]), rest[2])
 
 

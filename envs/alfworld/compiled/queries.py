@@ -1,8 +1,8 @@
 """Conjunctive queries over facts, with textworld's order of answers.
 
-The order decides which text comes out, so it is kept exactly: predicates from left to right; for each, the type
+The order decides the text, so it is exactly textworld's: predicates from left to right; for each, the type
 signatures that fit, breadth first through the type hierarchy; within a signature, facts in sort order.  Two
-placeholders never stand for the same entity, those bound beforehand included.
+placeholders never name the same entity, those bound beforehand included.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from handoff.envs.alfworld.compiled.grammar import Predicate
+from handoff.errors import DataError
 
 #: A placeholder or an entity: its name and its type.
 Typed = tuple[str, str]
-Row = tuple[Typed, ...]
-#: All facts of one signature (predicate, types of the arguments): argument tuples in sort order.  If a position and an
-#: entity are given, facts with another entity there may be left out.
-Facts = Callable[[str, tuple[str, ...], "tuple[int, Typed] | None"], Sequence[Row]]
+Arguments = tuple[Typed, ...]
+#: All facts of one signature (predicate, types of the arguments): argument tuples in sort order.  Given a position and
+#: an entity, it may leave out facts with another entity at that position.
+FactLookup = Callable[[str, tuple[str, ...], "tuple[int, Typed] | None"], Sequence[Arguments]]
 
 
-class Table:
+class FactTable:
     """Facts by predicate and signature, and by any argument."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, tuple[str, ...]], list[Row]] = defaultdict(list)
-        self._sorted: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
-        self._by_argument: dict[tuple[str, tuple[str, ...], int], dict[Typed, list[Row]]] = {}
+        self._rows: dict[tuple[str, tuple[str, ...]], list[Arguments]] = defaultdict(list)
+        self._sorted: dict[tuple[str, tuple[str, ...]], list[Arguments]] = {}
+        self._by_argument: dict[tuple[str, tuple[str, ...], int], dict[Typed, list[Arguments]]] = {}
 
-    def add(self, predicate: str, row: Row) -> None:
-        """One more fact; before any look-up of its signature."""
+    def add(self, predicate: str, row: Arguments) -> None:
+        """Add a fact.  No look-up of its signature may precede."""
         self._rows[predicate, tuple(kind for _, kind in row)].append(row)
 
-    def facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
-        """As :data:`Facts`."""
+    def facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
+        """As :data:`FactLookup`."""
         signature = (predicate, types)
         if signature not in self._sorted:
             self._sorted[signature] = sorted(set(self._rows.get(signature, ())))
@@ -50,7 +51,7 @@ class Table:
 
 
 class Hierarchy:
-    """Which types a placeholder of some type also accepts."""
+    """The types that a placeholder of some type also accepts."""
 
     def __init__(self, types: Sequence[tuple[str, Sequence[str]]]) -> None:
         self.declared = tuple(types)
@@ -70,19 +71,19 @@ class Hierarchy:
         return name in self._known
 
     def signatures(self, types: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """``types`` and all that can stand for them, in textworld's order."""
+        """``types`` and all subtypes of them, in textworld's order."""
         if types not in self._memo:
             seen: set[tuple[str, ...]] = set()
             queue = deque(self._expand(types))
-            found = [types]
+            signatures = [types]
             while queue:
                 item = queue.popleft()
-                found.append(item)
+                signatures.append(item)
                 for expansion in self._expand(item):
                     if expansion not in seen:
                         seen.add(expansion)
                         queue.append(expansion)
-            self._memo[types] = found
+            self._memo[types] = signatures
         return self._memo[types]
 
     def _expand(self, types: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -92,20 +93,23 @@ class Hierarchy:
 
 
 def matches(
-    query: Sequence[Predicate], bound: Mapping[Typed, Typed], facts: Facts, hierarchy: Hierarchy
+    query: Sequence[Predicate], bound: Mapping[Typed, Typed], facts: FactLookup, hierarchy: Hierarchy
 ) -> Iterator[dict[Typed, Typed]]:
-    """Every assignment of placeholders to entities that makes ``query`` true, ``bound`` included, in order."""
+    """Every assignment of placeholders to entities that makes ``query`` true, ``bound`` included, in order.
+
+    Raises :class:`~handoff.errors.DataError` for a placeholder of an unknown type.
+    """
+    for predicate in query:
+        for _, kind in predicate.parameters:
+            if kind not in hierarchy:
+                raise DataError(f"the game's grammar names an unknown type {kind!r}")
     mapping = dict(bound)
     used = set(mapping.values())
     seen = set(mapping)
-    fresh: list[list[Typed]] = []
+    fresh: list[list[Typed]] = []  # per predicate, the placeholders that it mentions first
     for predicate in query:
-        new = []
-        for placeholder in predicate.parameters:
-            if placeholder not in seen:
-                new.append(placeholder)
-                seen.add(placeholder)
-        fresh.append(new)
+        fresh.append([placeholder for placeholder in dict.fromkeys(predicate.parameters) if placeholder not in seen])
+        seen.update(predicate.parameters)
 
     def walk(depth: int) -> Iterator[dict[Typed, Typed]]:
         if depth == len(query):

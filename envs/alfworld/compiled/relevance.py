@@ -1,17 +1,17 @@
-"""Which operators can stand where in a shortest winning plan: a proof from the task alone.
+"""The operators of shortest winning plans and their positions: a proof from the task alone.
 
 In a plan of minimal length every action is needed: leave it out, and the rest fails.  So the last action makes a goal
-fact true, the one before makes a fact true that the goal or the last action asks for, and so on: an operator has a
-*level*, the least number of actions before the end at which it can be of use.
+fact true, the one before makes a fact true that the goal or the last action needs, and so on: an operator has a
+*level*, the least number of actions before the end at which it can be useful.
 
 Two more kinds of action never occur in a minimal plan.
 
 * Of two moves in a row the first is useless, if every place can be reached from every other (checked).
 * *Excursions.*  Take a group of facts of which exactly one always holds (hand empty, holding this, holding that ...;
-  a drawer open or closed).  Let a value be such that it is entered from one hub value only and left to it only, and
-  let no action that enters it or asks for it change any fact outside the group that is ever needed.  Cut every
-  excursion hub -> value -> hub out of a plan, and what remains still works and is shorter.  So the actions that enter
-  such a value are useless.  They in turn make facts unneeded; the greatest set of values that supports itself is kept.
+  a drawer open or closed).  Let a value be entered from one hub value only and left to it only, and let no action that
+  enters it or needs it change any fact outside the group that is ever needed.  Cut every excursion hub -> value -> hub
+  out of a plan, and the remaining plan still works and is shorter.  So the actions that enter such a value are useless.
+  Without them other facts become unneeded; the greatest set of values that supports itself is kept.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op, each, union
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op, each, union
 
 
 class Relevance:
-    """``levels`` gives every useful operator that is no move its level (1: it can win at once).
+    """The useful operators of a task.
 
-    ``moves[place]`` are the moves from a place and ``free`` says that moves need no search: all of ``targets`` can be
-    reached from everywhere.  Without that they are treated as any other operator and have levels.
-    ``asked(r)`` are the bits on which a win within ``r`` actions can depend.
+    ``levels`` gives every useful operator that is no move its level (1: it can win at once).  ``moves[place]`` are the
+    moves from a place.  ``free`` says that moves need no search: all of ``targets`` can be reached from everywhere;
+    otherwise moves have levels like any other operator.
     """
 
     def __init__(self, task: BitTask, useless: Collection[int] | None = None) -> None:
@@ -38,7 +38,7 @@ class Relevance:
             self._goal_neg |= neg
         self.moves: dict[int, list[Op]] = {place: [] for place in task.place_bits()}
         local: list[Op] = []
-        self._idle_mask = self._interesting()
+        self._needed_mask = self._needed()
         for op in task.ops:
             place = op.pos & task.place_mask
             if self._pure_move(op):
@@ -58,31 +58,30 @@ class Relevance:
             self.targets = 0
         self._ignored = task.place_mask if self.free else 0
         if useless is None:
-            found = self._useless(local)
-            useless = {number for number, op in enumerate(task.ops) if op in found}
-        #: Positions in ``task.ops`` of the operators that only enter excursions: the costly part of the proof, which
-        #: may be given back to the constructor for the same task.
+            entering = self._useless(local)
+            useless = {number for number, op in enumerate(task.ops) if op in entering}
+        #: Positions in ``task.ops`` of the operators that only enter excursions.  This is the costly part of the proof;
+        #: the constructor accepts it for the same task.
         self.useless = frozenset(useless)
         without = {task.ops[number] for number in self.useless}
-        kept = [op for op in local if op not in without]
-        self.levels = self._levels(kept)
+        self.levels = self._levels([op for op in local if op not in without])
         self.deepest = max(self.levels.values(), default=0)
-        self._asked: dict[int, int] = {}
+        self._bits: dict[int, int] = {}
         self.goal_mask = self._goal_pos | self._goal_neg
 
-    def asked(self, within: int) -> int:
-        """Bits on which a win within that many actions can depend (the place always among them)."""
+    def bits(self, within: int) -> int:
+        """The bits on which a win within that many actions can depend, the place included."""
         within = min(within, self.deepest)
-        if within not in self._asked:
+        if within not in self._bits:
             bits = self.goal_mask | self._task.place_mask
             for op, level in self.levels.items():
                 if level <= within:
                     bits |= op.pos | op.neg | op.asks()
-            self._asked[within] = bits
-        return self._asked[within]
+            self._bits[within] = bits
+        return self._bits[within]
 
-    def _interesting(self) -> int:
-        """Bits that some condition or the goal asks for."""
+    def _needed(self) -> int:
+        """Bits in some condition or in the goal."""
         bits = self._goal_pos | self._goal_neg
         for op in self._task.ops:
             bits |= op.pos | op.neg | op.asks()
@@ -96,13 +95,12 @@ class Relevance:
             and not op.neg
             and not op.steps
             and op.add & mask
-            and not (op.add | op.dele) & self._idle_mask & ~mask
+            and not (op.add | op.dele) & self._needed_mask & ~mask
         )
 
-    def _closure(self, ops: list[Op], without: set[Op]) -> tuple[int, int, set[Op]]:
-        """Literals that are ever needed, and the operators that make one true."""
+    def _closure(self, ops: list[Op], without: set[Op]) -> tuple[int, int]:
+        """The literals that are ever needed when the operators of ``without`` are left out."""
         pos, neg = self._goal_pos & ~self._ignored, self._goal_neg & ~self._ignored
-        useful: set[Op] = set()
         waiting = [op for op in ops if op not in without]
         grown = True
         while grown:
@@ -110,7 +108,6 @@ class Relevance:
             still = []
             for op in waiting:
                 if op.adds() & pos or op.deletes() & neg:
-                    useful.add(op)
                     asks = op.asks()
                     pos |= (op.pos | asks) & ~self._ignored
                     neg |= (op.neg | asks) & ~self._ignored
@@ -118,7 +115,7 @@ class Relevance:
                 else:
                     still.append(op)
             waiting = still
-        return pos, neg, useful
+        return pos, neg
 
     def _levels(self, ops: list[Op]) -> dict[Op, int]:
         pos, neg = self._goal_pos & ~self._ignored, self._goal_neg & ~self._ignored
@@ -127,10 +124,10 @@ class Relevance:
         level = 0
         while True:
             level += 1
-            found = [op for op in waiting if op.adds() & pos or op.deletes() & neg]
-            if not found:
+            layer = [op for op in waiting if op.adds() & pos or op.deletes() & neg]
+            if not layer:
                 return levels
-            for op in found:
+            for op in layer:
                 levels[op] = level
                 asks = op.asks()
                 pos |= (op.pos | asks) & ~self._ignored
@@ -142,7 +139,7 @@ class Relevance:
         candidates = self._hub_values(ops) + self._binary_values(ops)
         while True:
             entering = {op for _, enter, _ in candidates for op in enter}
-            pos, neg, _ = self._closure(ops, entering)
+            pos, neg = self._closure(ops, entering)
             needed = (pos | neg) & ~self._ignored
             kept = [(group, enter, outside) for group, enter, outside in candidates if not outside & needed]
             if len(kept) == len(candidates):
@@ -150,8 +147,11 @@ class Relevance:
             candidates = kept
 
     def _hub_values(self, ops: list[Op]) -> list[tuple[int, set[Op], int]]:
-        """Values of groups {no ``x``} + members, where ``x`` says that any member holds: (group's bits, operators that
-        enter the value, bits outside the group that operators entering it or asking for it change)."""
+        """The values of groups {not ``x``} + members, where ``x`` says that some member holds.
+
+        Each is (group's bits, operators that enter the value, bits outside the group that operators change which enter
+        the value or need it).
+        """
         asks = union(op.asks() for op in ops)
         leaving: dict[int, int] = defaultdict(int)
         entries: dict[int, list[Op]] = defaultdict(list)
@@ -160,26 +160,26 @@ class Relevance:
                 leaving[x] |= op.pos & op.dele & ~x
             for x in each(op.add & op.neg):
                 entries[x].append(op)
-        found = []
+        values = []
         for x, entering in entries.items():
             members = leaving[x]
-            for op in entering:  # a value that is never left: something that can be taken and not put down
+            for op in entering:  # a value that is never left: an object that can be taken and not put down
                 if not op.add & members:
-                    members |= op.add & self._idle_mask & ~x
+                    members |= op.add & self._needed_mask & ~x
             group = x | members
             if group & asks or group & self._task.place_mask or not self._is_group(x, members, ops):
                 continue
             if x & self._goal_pos or any(op.pos & x for op in ops):
                 continue
-            asking: dict[int, list[Op]] = defaultdict(list)
+            users: dict[int, list[Op]] = defaultdict(list)
             for op in ops:
                 for member in each((op.pos | op.add) & members):
-                    asking[member].append(op)
+                    users[member].append(op)
             for member in each(members & ~self._goal_pos):
-                enter = {op for op in asking[member] if op.add & member}
-                outside = union(op.touches() for op in asking[member]) & ~group
-                found.append((group, enter, outside))
-        return found
+                enter = {op for op in users[member] if op.add & member}
+                outside = union(op.touches() for op in users[member]) & ~group
+                values.append((group, enter, outside))
+        return values
 
     def _is_group(self, x: int, members: int, ops: list[Op]) -> bool:
         """Whether exactly one of {not ``x``} + ``members`` holds at first and after every operator."""
@@ -214,13 +214,13 @@ class Relevance:
                 wanting[bit] |= touches
             for bit in each(op.neg):
                 refusing[bit] |= touches
-        found = []
-        for bit in each(self._idle_mask & ~asks):
-            for enter, asked, goal in (
+        values = []
+        for bit in each(self._needed_mask & ~asks):
+            for enter, changed, goal in (
                 (clearing[bit], refusing[bit], self._goal_neg),
                 (setting[bit], wanting[bit], self._goal_pos),
             ):
                 if enter and not bit & goal:
-                    outside = (asked | union(op.touches() for op in enter)) & ~bit
-                    found.append((bit, set(enter), outside))
-        return found
+                    outside = (changed | union(op.touches() for op in enter)) & ~bit
+                    values.append((bit, set(enter), outside))
+        return values

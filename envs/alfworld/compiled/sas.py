@@ -1,8 +1,8 @@
-"""From PDDL to SAS: the planner's own translation, kept on disk and parsed into plain data.
+"""From PDDL to SAS: the planner's own translation, cached on disk and parsed into plain data.
 
-The translation is the one that textworld's engine makes for its state (no pruning of operators or facts), so a
-state of this task *is* a state of the native engine.  Every variable then has two values, a fact and its negation;
-axioms derive the goal (and, in other domains, conditions).
+It is the translation that textworld's engine makes for its state (no pruning of operators or facts), so a state of this
+task *is* a state of the native engine.  Every variable has two values, a fact and its negation; axioms derive the goal
+(and, in other domains, conditions).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from handoff.canonical import digest
 from handoff.envs.alfworld.compiled import cache
 from handoff.errors import DataError
 
-#: Raised when the shape of the cached data changes.
+#: To be increased when the shape of the cached data changes.
 FORMAT = 2
 
 #: A condition: (variable, whether its fact must hold).
@@ -27,7 +27,7 @@ Literal = tuple[int, bool]
 #: A fact: predicate and arguments, in the lower case of the planner.
 Fact = tuple[str, ...]
 
-# The translator keeps its options in a module and the wrapper swaps sys.argv and sys.stdout.
+# The translator keeps its options in a module, and its wrapper swaps sys.argv and sys.stdout.
 TRANSLATOR = threading.RLock()
 
 
@@ -36,7 +36,7 @@ class NotTranslated(DataError):
 
 
 def reason(error: BaseException) -> str:
-    """What the planner's parser says, in words."""
+    """The error of the planner's parser, in words."""
     if isinstance(error, StopIteration) or isinstance(error.__cause__, StopIteration):
         return "a part of it is missing, or ends too early"
     return " ".join(str(error).split())[:200] or type(error).__name__
@@ -53,13 +53,15 @@ class Effect:
 
 @attrs.frozen
 class Operator:
-    """A ground action.  ``name`` is the action's name and its arguments, separated by spaces; ``prevail`` are the
-    preconditions on variables that it leaves alone, ``pre`` all preconditions; ``effects`` are in the planner's
-    order, in which a later one overrides an earlier one."""
+    """A ground action."""
 
+    #: The action's name and its arguments, separated by spaces.
     name: str
+    #: The preconditions on variables that the action does not change.
     prevail: tuple[Literal, ...]
+    #: All preconditions.
     pre: tuple[Literal, ...]
+    #: In the planner's order, in which a later effect overrides an earlier one.
     effects: tuple[Effect, ...]
 
 
@@ -74,23 +76,24 @@ class Axiom:
 
 @attrs.frozen
 class Problem:
-    """A translated task.
+    """A translated task.  All declarations are in lower case."""
 
-    ``facts[v]`` is what variable ``v`` stands for, ``initial[v]`` whether it holds at first, ``layers[v]`` its axiom
-    layer (-1: not derived).  ``given`` are the facts of the problem file, static ones included, in its order;
-    ``objects`` and ``types`` (each type with its supertypes) and ``parameters`` (of every action: name and type) are
-    the declarations, all in lower case.
-    """
-
+    #: The fact of each variable.
     facts: tuple[Fact, ...]
+    #: Whether it holds at first.
     initial: tuple[bool, ...]
+    #: Its axiom layer (-1: not derived).
     layers: tuple[int, ...]
     operators: tuple[Operator, ...]
     axioms: tuple[Axiom, ...]
     goal: tuple[Literal, ...]
+    #: The facts of the problem file, static ones included, in its order.
     given: tuple[Fact, ...]
+    #: Each object with its type.
     objects: tuple[tuple[str, str], ...]
+    #: Each type with its supertypes.
     types: tuple[tuple[str, tuple[str, ...]], ...]
+    #: Each action with its parameters: (name, type).
     parameters: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
@@ -104,8 +107,8 @@ def versions() -> dict[str, str]:
 def translate(domain: str, problem: str) -> Problem:
     """The translated task, from the cache or from the planner.
 
-    Raises :class:`~handoff.errors.DataError` if the planner does not accept the texts, or if the task is not one of
-    facts that hold or do not.
+    Raises :class:`~handoff.errors.DataError` if the planner does not accept the texts, or if a variable of the task is
+    not a fact with its negation.
     """
     key = digest({"domain": domain, "problem": problem, "versions": versions()})
     data = cache.load("sas", key)
@@ -116,7 +119,7 @@ def translate(domain: str, problem: str) -> Problem:
 
 
 def sas_text(domain: str, problem: str) -> str:
-    """The translation as the planner writes it, made anew.  Raises as :func:`translate`."""
+    """The planner's own text of the translation, without the cache.  Raises as :func:`translate`."""
     return _planner(domain, problem)[0]
 
 
@@ -137,7 +140,7 @@ def _planner(domain: str, problem: str) -> tuple[str, dict[str, Any]]:
                         given.append([item.predicate, *item.args])
                 elif isinstance(item, assign) and item.fluent.symbol != "total-cost":
                     value = str(item.expression.value)
-                    if not value.isdigit():  # a distance, say, says nothing about the state
+                    if not value.isdigit():  # a number (a distance, say) is no part of the state
                         given.append([value, *item.fluent.args])
             declarations = {
                 "given": given,
@@ -165,9 +168,9 @@ class _Lines:
         return int(next(self._lines))
 
     def expect(self, word: str) -> None:
-        found = next(self._lines)
-        if found != word:
-            raise DataError(f"the planner's output is not understood: {found[:80]!r} where {word!r} should stand")
+        line = next(self._lines)
+        if line != word:
+            raise DataError(f"the planner's output is malformed: {line[:80]!r} instead of {word!r}")
 
     def literals(self) -> list[list[int]]:
         return [[int(part) for part in self.next().split()] for _ in range(self.number())]
@@ -175,11 +178,11 @@ class _Lines:
 
 def _fact(text: str, word: str) -> list[str]:
     kind, _, rest = text.partition(" ")
-    if rest.startswith("dummy("):  # what the translator writes in place of a task that has no solution
+    if rest.startswith("dummy("):  # the translator's output for a task without a solution
         raise DataError("the goal of the game can be reached by no action")
     predicate, _, arguments = rest.partition("(")
     if kind != word or not arguments.endswith(")"):
-        raise DataError(f"the planner's output is not understood: {text[:80]!r} is not a fact or its negation")
+        raise DataError(f"the planner's output is malformed: {text[:80]!r} is not a fact or its negation")
     return [predicate, *(part for part in arguments[:-1].split(", ") if part)]
 
 
@@ -188,7 +191,7 @@ def _parse(text: str, declarations: dict[str, Any]) -> dict[str, Any]:
     lines = _Lines(text)
     lines.expect("begin_version")
     if lines.next() != "3":
-        raise DataError("the planner writes another version of its format than 3; install textworld 1.7")
+        raise DataError("the planner's format is not version 3; install textworld 1.7")
     lines.expect("end_version")
     lines.expect("begin_metric")
     lines.next()
@@ -205,7 +208,7 @@ def _parse(text: str, declarations: dict[str, Any]) -> dict[str, Any]:
             raise DataError("the game's PDDL gives variables that are not facts, which is not supported")
         facts.append(fact)
         lines.expect("end_variable")
-    for _ in range(lines.number()):  # mutex groups: none are asked for, and none are needed
+    for _ in range(lines.number()):  # mutex groups: not needed
         while lines.next() != "end_mutex_group":
             pass
     lines.expect("begin_state")
@@ -228,7 +231,7 @@ def _parse(text: str, declarations: dict[str, Any]) -> dict[str, Any]:
             if before != -1 and [variable, before] not in pre:
                 pre.append([variable, before])
             effects.append([conditions, variable, after])
-        lines.next()  # the cost: every action counts one here
+        lines.next()  # the cost: here every action costs one
         lines.expect("end_operator")
         operators.append([name, prevail, pre, effects])
     axioms = []

@@ -1,8 +1,8 @@
-"""Whether, and how, a state can be won within so many actions: exact, by depth-first search with tables.
+"""Exact distances and bridges, by depth-first search with tables.
 
-Only operators of a level that can still matter are tried (:mod:`~handoff.envs.alfworld.compiled.relevance`), a table per number
-of actions left is keyed by the bits that can still matter, and a move is followed by an action at the place that it
-leads to.  The tables belong to the game: the next step of a trajectory finds most of its work done.
+The search tries only operators of a level that can still matter (:mod:`~handoff.envs.alfworld.compiled.relevance`).
+One table per number of actions left is keyed by the bits that can still matter, and after a move comes an action at its
+target.  The tables belong to the game, so each step of a trajectory reuses the work of the steps before.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
 from handoff.envs.alfworld.compiled.families import Family, applicable, families
 from handoff.envs.alfworld.compiled.relevance import Relevance
 
 _MOST_ENTRIES = 300_000
-#: From this many actions on it pays to ask first whether there is a plan at all.
-_SHORT = 6
+#: From this many actions on it pays to check first whether any plan exists.
+_DEEP = 6
 
 
 class Search:
@@ -52,7 +52,7 @@ class Search:
         if self.won(state):
             return 0
         for actions in range(1, limit + 1):
-            if actions == _SHORT and self.hopeless(state):
+            if actions == _DEEP and self.hopeless(state):
                 return None
             if self.within(state, actions):
                 return actions
@@ -61,9 +61,10 @@ class Search:
     def hopeless(self, state: int) -> bool:
         """Whether no plan exists even if no action ever undid anything.
 
-        Without this a state that cannot be won (something in hand that fits nowhere) would be searched to the limit.
+        Without this check, a state that cannot be won (with an object in hand that fits nowhere) costs a search to the
+        limit.
         """
-        key = state & self.relevance.asked(self.relevance.deepest)
+        key = state & self.relevance.bits(self.relevance.deepest)
         known = self._hopeless.get(key)
         if known is None:
             relevance = self.relevance
@@ -93,20 +94,19 @@ class Search:
         return self._by_local(state, actions) or self._by_move(state, actions)
 
     def bridges(self, state: int, distance: int) -> list[Op]:
-        """The operators that begin a shortest plan, by command.  ``distance`` must be the state's."""
+        """The first operators of all shortest plans, by action text.  ``distance`` must be the state's distance."""
         here = self._families(distance).get(state & self._place_mask, ())
         moves = self.relevance.moves.get(state & self._place_mask, [])
-        found = [op for op in applicable(here, state) if self._leads(op.apply(state), distance - 1)]
-        found += [op for op in moves if self._leads(op.apply(state), distance - 1)]
-        return sorted(found, key=lambda op: op.text)
+        first = [op for op in [*applicable(here, state), *moves] if self._leads(op.apply(state), distance - 1)]
+        return sorted(first, key=lambda op: op.text)
 
     def _leads(self, state: int, distance: int) -> bool:
         return self.won(state) if distance == 0 else self.within(state, distance)
 
     def _by_local(self, state: int, actions: int) -> bool:
-        """Won within ``actions`` actions, the first of which is no move."""
+        """Whether a win takes at most ``actions`` actions, the first of which is no move."""
         memo = self._local[actions]
-        key = state & self.relevance.asked(actions)
+        key = state & self.relevance.bits(actions)
         known = memo.get(key)
         if known is None:
             known = False
@@ -121,10 +121,10 @@ class Search:
         return known
 
     def _by_move(self, state: int, actions: int) -> bool:
-        """Won within ``actions`` actions, the first of which is a move."""
+        """Whether a win takes at most ``actions`` actions, the first of which is a move."""
         rest = state & ~self._place_mask
         memo = self._moved[actions]
-        key = rest & self.relevance.asked(actions)
+        key = rest & self.relevance.bits(actions)
         known = memo.get(key)
         if known is None:
             known = self._goal_moves and any(self.won(rest | place) for place in self._targets)
@@ -136,7 +136,7 @@ class Search:
         return known
 
     def _families(self, actions: int) -> dict[int, tuple[Family, ...]]:
-        """By place, the operators that can be of use with so many actions left."""
+        """By place, the useful operators with ``actions`` actions left."""
         actions = min(actions, self.relevance.deepest)
         if actions not in self._at:
             by_place: dict[int, list[Op]] = defaultdict(list)
@@ -150,7 +150,7 @@ class Search:
         return self._at[actions]
 
     def _worthwhile(self, actions: int) -> list[int]:
-        """The targets of moves at which something useful can be done with so many actions left."""
+        """The targets of moves with a useful operator there, with ``actions`` actions left."""
         actions = min(actions, self.relevance.deepest)
         if actions not in self._worth:
             here = self._families(actions)

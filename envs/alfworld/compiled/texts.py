@@ -1,12 +1,12 @@
-"""Observations of a compiled game: the grammar worked out for one game, one action at a time.
+"""Observations of a compiled game: the grammar expanded for one game, one action at a time.
 
-What a text depends on is a query over facts.  Most facts never change, so a query over a given action comes down to a
-list of cases, each a mask of bits that must be set, in the order in which textworld would find its matches; a case's
-text is a string or, where it depends on more, parts again.  An action is worked out when it is first taken.
+A text depends on queries over facts.  Most facts never change, so a query for a given action becomes a list of cases,
+each a mask of bits that must be set, in textworld's order of matches; the text of a case is a string or, where it
+depends on more facts, parts again.  An action's text is expanded when the action is first taken.
 
 textworld's facts are not the planner's.  It keeps ``not_p(..)`` only once some effect has made ``p(..)`` false, and it
-takes every effect of an action as having happened, conditional or not, in the planner's order.  ``Memory`` gives such
-facts bits of their own above those of the dynamics; with them, a state is still one integer.
+applies every effect of an action, conditional or not, in the planner's order.  ``Memory`` gives such facts extra bits
+above those of the dynamics, so a state is still one integer.
 """
 
 from __future__ import annotations
@@ -14,22 +14,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Op
-from handoff.envs.alfworld.compiled.build import value
-from handoff.envs.alfworld.compiled.grammar import Each, Grammar, Predicate, Production, Rule, Symbol, Text, Value
-from handoff.envs.alfworld.compiled.queries import Row, Table, Typed, matches
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
+from handoff.envs.alfworld.compiled.grammar import (
+    Each,
+    Grammar,
+    Nonterminal,
+    Predicate,
+    Production,
+    Symbol,
+    Text,
+    Value,
+)
+from handoff.envs.alfworld.compiled.queries import Arguments, FactTable, Typed, matches
 from handoff.errors import DataError, EnvironmentFault
 
-#: What a symbol came to: literal text, or a choice that depends on the state.
-Part = "str | Choice | Items"
-
 _DEEPEST = 40
-#: The rules that textworld joins enumerations with: for none, between two, before the last.
+#: The rules for enumerations in textworld: for no item, between two items, before the last item.
 JOINTS = ("list_empty", "list_separator", "list_last_separator")
 
 
-class Choice:
-    """The first alternative one of whose masks is set in the state; each is worked out when first chosen."""
+class Branch:
+    """The first alternative of which a mask is set in the state; each is expanded when first taken."""
 
     __slots__ = ("alternatives",)
 
@@ -38,90 +43,94 @@ class Choice:
 
 
 class Alternative:
-    """``masks``: the cases in which it applies (a zero mask: always)."""
+    """``masks`` are the cases in which it applies (a zero mask: always); ``expand`` makes its body."""
 
-    __slots__ = ("body", "masks", "work")
+    __slots__ = ("body", "expand", "masks")
 
-    def __init__(self, masks: Sequence[int], work: Callable[[], list[str | Choice | Items]]) -> None:
+    def __init__(self, masks: Sequence[int], expand: Callable[[], Parts]) -> None:
         self.masks = tuple(masks)
-        self.work = work
-        self.body: list[str | Choice | Items] | None = None
+        self.expand = expand
+        self.body: Parts | None = None
 
 
 class Items:
-    """The cases whose mask is set in the state, one after the other; joined as an enumeration if ``joints`` are
-    given: what stands for none, between two, and before the last."""
+    """The cases whose mask is set in the state, one after the other; an enumeration if ``joints`` (the texts for no
+    item, between two items, and before the last item) are given."""
 
     __slots__ = ("cases", "joints")
 
     def __init__(
         self,
-        cases: Sequence[tuple[int, list[str | Choice | Items]]],
-        joints: tuple[list[str | Choice | Items], ...] | None,
+        cases: Sequence[tuple[int, Parts]],
+        joints: tuple[Parts, ...] | None,
     ) -> None:
         self.cases = tuple((mask, body[0] if len(body) == 1 else body) for mask, body in cases)
         self.joints = joints
 
 
-def render(parts: Sequence[str | Choice | Items], state: int) -> str:
+#: A text that depends on the state: literal text, branches and items, in order.
+Parts = list[str | Branch | Items]
+
+
+def render(parts: Parts, state: int) -> str:
     """The text in a state."""
     if len(parts) == 1 and isinstance(parts[0], str):
         return parts[0]
-    out: list[str] = []
+    texts: list[str] = []
     for part in parts:
         if isinstance(part, str):
-            out.append(part)
-        elif isinstance(part, Choice):
-            out.append(_chosen(part, state))
+            texts.append(part)
+        elif isinstance(part, Branch):
+            texts.append(_branch(part, state))
         else:
-            out.append(_items(part, state))
-    return "".join(out)
+            texts.append(_items(part, state))
+    return "".join(texts)
 
 
-def _chosen(choice: Choice, state: int) -> str:
-    for alternative in choice.alternatives:
+def _branch(branch: Branch, state: int) -> str:
+    for alternative in branch.alternatives:
         for mask in alternative.masks:
             if state & mask == mask:
                 if alternative.body is None:
-                    alternative.body = alternative.work()
+                    alternative.body = alternative.expand()
                 return render(alternative.body, state)
     raise EnvironmentFault("no rule of the game's grammar applies (textworld would stop here too)")
 
 
 def _items(items: Items, state: int) -> str:
-    found = [
+    texts = [
         body if isinstance(body, str) else render(body if isinstance(body, list) else [body], state)
         for mask, body in items.cases
         if state & mask == mask
     ]
     if items.joints is None:
-        return "".join(found)
+        return "".join(texts)
     empty, between, last = items.joints
-    if not found:
+    if not texts:
         return render(empty, state)
-    if len(found) == 1:
-        return found[0]
-    return render(between, state).join(found[:-1]) + render(last, state) + found[-1]
+    if len(texts) == 1:
+        return texts[0]
+    return render(between, state).join(texts[:-1]) + render(last, state) + texts[-1]
 
 
 class Memory:
-    """Bits for the facts that textworld has beside the planner's, and what every operator does to them."""
+    """The bits of the facts that textworld keeps beside the planner's, and every operator's effect on them."""
 
     def __init__(self, task: BitTask, grammar: Grammar) -> None:
         self._task = task
-        asked = set(_asked(grammar))
+        queried = set(_queried(grammar))
         effects = task.effects
-        doubtful = {v for listed in effects.values() for v, _, sure in listed if not sure}
-        falsified = {v for listed in effects.values() for v, value, _ in listed if not value}
+        conditional = {v for changes in effects.values() for v, _, sure in changes if not sure}
+        falsified = {v for changes in effects.values() for v, holds, _ in changes if not holds}
         position = len(task.facts)
         self.holds: dict[int, int] = {}  # variable -> bit of its fact, as textworld has it
         self.denied: dict[int, int] = {}  # variable -> bit of its not_ fact
         for v, (predicate, *_) in enumerate(task.facts):
             self.holds[v] = 1 << v
-            if predicate in asked and v in doubtful:
+            if predicate in queried and v in conditional:
                 self.holds[v] = 1 << position
                 position += 1
-            if f"not_{predicate}" in asked and v in falsified:
+            if f"not_{predicate}" in queried and v in falsified:
                 self.denied[v] = 1 << position
                 position += 1
         self.initial = task.initial
@@ -130,7 +139,7 @@ class Memory:
                 self.initial |= bit
 
     def changes(self, op: Op) -> tuple[int, int]:
-        """(bits set, bits cleared) by an operator beyond the dynamics."""
+        """(bits set, bits cleared) by an operator on top of the dynamics."""
         add = dele = 0
         for v, holds, _ in self._task.effects[op.index]:
             for bit, wanted in ((self.holds[v], holds), (self.denied.get(v, 0), not holds)):
@@ -139,7 +148,9 @@ class Memory:
         return add, dele
 
 
-def _asked(grammar: Grammar) -> Iterator[str]:
+def _queried(grammar: Grammar) -> Iterator[str]:
+    """The predicates in the queries of a grammar."""
+
     def of(symbols: Sequence[Symbol]) -> Iterator[str]:
         for symbol in symbols:
             if isinstance(symbol, Each):
@@ -155,7 +166,7 @@ def _asked(grammar: Grammar) -> Iterator[str]:
 
 
 class _Mentions:
-    """What a rule and the rules under it speak of."""
+    """The placeholders, variables and predicates in a rule and in the rules under it."""
 
     def __init__(self) -> None:
         self.placeholders: set[Typed] = set()
@@ -163,7 +174,7 @@ class _Mentions:
         self.predicates: set[str] = set()
 
     def read(self, production: Production) -> Iterator[str]:
-        """Take in one production; yields the rules that it uses."""
+        """Add one production; yields the rules that it uses."""
         self._query(production.condition)
         for symbol in production.body:
             if isinstance(symbol, Each):
@@ -180,33 +191,33 @@ class _Mentions:
             self.placeholders.update(predicate.parameters)
 
     def _body(self, symbol: Symbol) -> Iterator[str]:
-        if isinstance(symbol, Rule):
+        if isinstance(symbol, Nonterminal):
             yield symbol.name
         elif isinstance(symbol, Value):
             self.variables.update(a[0] for term in symbol.terms for a in term if not isinstance(a, str))
 
 
 class Texts:
-    """Observations of one game: :meth:`intro` and :meth:`feedback`, as parts for :func:`render`."""
+    """Observations of one game, as parts for :func:`render`."""
 
     def __init__(self, task: BitTask, grammar: Grammar, memory: Memory) -> None:
         self._task, self._grammar, self._memory = task, grammar, memory
-        self._table, self._tabled = Table(), set[str]()
+        self._table, self._tabled = FactTable(), set[str]()
         self._bits: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._feedback: dict[str, list[str | Choice | Items]] = {}
+        self._feedback: dict[str, Parts] = {}
         self._mentions: dict[str, _Mentions] = {}
         self._arguments: dict[str, frozenset[str]] = {}
-        self._shared: dict[object, list[str | Choice | Items]] = {}
+        self._shared: dict[object, Parts] = {}
         self._variables: dict[str, list[int]] = defaultdict(list)
         for v, (predicate, *_) in enumerate(task.facts):
             self._variables[predicate].append(v)
         self._check()
 
-    def intro(self) -> list[str | Choice | Items]:
+    def intro(self) -> Parts:
         """The text of a reset."""
-        return self._parts((Rule("intro"),), {}, {}, 0)
+        return self._parts((Nonterminal("intro"),), {}, {}, 0)
 
-    def feedback(self, op: Op) -> list[str | Choice | Items]:
+    def feedback(self, op: Op) -> Parts:
         """The text after an operator."""
         parts = self._feedback.get(op.name)
         if parts is None:
@@ -219,14 +230,14 @@ class Texts:
         return parts
 
     def _check(self) -> None:
-        """Refuse what would fail in the middle of a game."""
+        """Refuse a grammar that would fail in the middle of a game."""
 
         def rules(symbols: Sequence[Symbol]) -> Iterator[str]:
             for symbol in symbols:
-                if isinstance(symbol, Rule):
+                if isinstance(symbol, Nonterminal):
                     yield symbol.name
                 elif isinstance(symbol, Each):
-                    if isinstance(symbol.body, Rule):
+                    if isinstance(symbol.body, Nonterminal):
                         yield symbol.body.name
                     if symbol.listed:
                         yield from JOINTS
@@ -250,20 +261,20 @@ class Texts:
         bound: Mapping[Typed, Typed],
         entities: Mapping[str, Typed],
         depth: int,
-    ) -> list[str | Choice | Items]:
+    ) -> Parts:
         if depth > _DEEPEST:
             raise DataError("the game's grammar has rules that expand without end")
-        parts: list[str | Choice | Items] = []
+        parts: Parts = []
         for symbol in symbols:
             if isinstance(symbol, Text):
                 parts.append(symbol.text)
             elif isinstance(symbol, Value):
-                parts.append(value(symbol, entities, self._task.names))
-            elif isinstance(symbol, Rule):
+                parts.append(symbol.evaluate(entities, self._task.names))
+            elif isinstance(symbol, Nonterminal):
                 parts += self._rule(symbol.name, bound, entities, depth)
             else:
                 parts.append(self._each(symbol, bound, entities, depth))
-        merged: list[str | Choice | Items] = []
+        merged: Parts = []
         for part in parts:
             if isinstance(part, str) and merged and isinstance(merged[-1], str):
                 merged[-1] += part
@@ -271,47 +282,43 @@ class Texts:
                 merged.append(part)
         return merged or [""]
 
-    def _rule(
-        self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
-    ) -> list[str | Choice | Items]:
-        """A rule's text, shared by all contexts that it cannot tell apart: those that agree on the placeholders and
-        variables that it (or a rule under it) mentions.  An entity bound to anything else matters only where it could
-        turn up in an answer, since no two placeholders stand for one entity."""
+    def _rule(self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int) -> Parts:
+        """A rule's text, shared by all contexts that agree on the placeholders and variables that the rule (or a rule
+        under it) mentions.  An entity bound to anything else matters only where it could occur in a match, since no two
+        placeholders name one entity."""
         mentions = self._mentioned(name)
-        seen = {ph: entity for ph, entity in bound.items() if ph in mentions.placeholders}
+        mentioned = {ph: entity for ph, entity in bound.items() if ph in mentions.placeholders}
         others = {
             ph: entity
             for ph, entity in bound.items()
-            if ph not in seen and any(entity[0] in self._occurring(p) for p in mentions.predicates)
+            if ph not in mentioned and any(entity[0] in self._occurring(p) for p in mentions.predicates)
         }
-        spoken = {variable: entity for variable, entity in entities.items() if variable in mentions.variables}
-        key = (name, frozenset(seen.items()), frozenset(others.items()), frozenset(spoken.items()))
+        variables = {variable: entity for variable, entity in entities.items() if variable in mentions.variables}
+        key = (name, frozenset(mentioned.items()), frozenset(others.items()), frozenset(variables.items()))
         parts = self._shared.get(key)
         if parts is None:
-            parts = self._shared[key] = self._expand(name, {**seen, **others}, spoken, depth)
+            parts = self._shared[key] = self._expand(name, {**mentioned, **others}, variables, depth)
         return parts
 
     def _mentioned(self, name: str) -> _Mentions:
         if name not in self._mentions:
-            found = self._mentions[name] = _Mentions()
+            mentions = self._mentions[name] = _Mentions()
             waiting, seen = [name], {name}
             while waiting:
                 for production in self._grammar.rules[waiting.pop()]:
-                    for below in found.read(production):
+                    for below in mentions.read(production):
                         if below not in seen:
                             seen.add(below)
                             waiting.append(below)
         return self._mentions[name]
 
     def _occurring(self, predicate: str) -> frozenset[str]:
-        """Entities in facts of a predicate that can hold."""
+        """The entities in the possible facts of a predicate."""
         if predicate not in self._arguments:
             self._arguments[predicate] = frozenset(a for arguments in self._possible(predicate) for a in arguments)
         return self._arguments[predicate]
 
-    def _expand(
-        self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int
-    ) -> list[str | Choice | Items]:
+    def _expand(self, name: str, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int) -> Parts:
         alternatives: list[Alternative] = []
         for production in self._grammar.rules[name]:
             masks = [0]
@@ -322,15 +329,15 @@ class Texts:
             if 0 in masks:
                 masks = [0]
 
-            def work(body: tuple[Symbol, ...] = production.body) -> list[str | Choice | Items]:
+            def expand(body: tuple[Symbol, ...] = production.body) -> Parts:
                 return self._parts(body, bound, entities, depth + 1)
 
             if masks == [0] and not alternatives:
-                return work()
-            alternatives.append(Alternative(masks, work))
+                return expand()
+            alternatives.append(Alternative(masks, expand))
             if masks == [0]:
                 break
-        return [Choice(alternatives)]
+        return [Branch(alternatives)]
 
     def _each(self, symbol: Each, bound: Mapping[Typed, Typed], entities: Mapping[str, Typed], depth: int) -> Items:
         cases = []
@@ -339,24 +346,20 @@ class Texts:
             cases.append((mask, self._parts((symbol.body,), mapping, inner, depth + 1)))
         joints = None
         if symbol.listed:
-            joints = tuple(self._parts((Rule(name),), bound, entities, depth + 1) for name in JOINTS)
+            joints = tuple(self._parts((Nonterminal(name),), bound, entities, depth + 1) for name in JOINTS)
         return Items(cases, joints)
 
     def _cases(
         self, query: tuple[Predicate, ...], bound: Mapping[Typed, Typed]
     ) -> Iterator[tuple[int, dict[Typed, Typed]]]:
         """The matches of a query over all facts that can ever hold: the bits that must be set, and the match."""
-        for predicate in query:
-            for _, kind in predicate.parameters:
-                if kind not in self._task.hierarchy:
-                    raise DataError(f"the game's grammar speaks of an unknown type {kind!r}")
         for mapping in matches(query, bound, self._facts, self._task.hierarchy):
             mask = 0
             for predicate in query:
                 mask |= self._bits[predicate.name, tuple(mapping[ph][0] for ph in predicate.parameters)]
             yield mask, mapping
 
-    def _facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
+    def _facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
         if predicate not in self._tabled:
             self._tabled.add(predicate)
             for arguments, bit in self._possible(predicate).items():
@@ -365,7 +368,7 @@ class Texts:
         return self._table.facts(predicate, types, known)
 
     def _possible(self, predicate: str) -> dict[tuple[str, ...], int]:
-        """Facts of a predicate that can hold, each with its bit (0: it always holds)."""
+        """The possible facts of a predicate, each with its bit (0: it always holds)."""
         task, memory = self._task, self._memory
         if predicate.startswith("not_"):
             return {task.facts[v][1:]: memory.denied[v] for v in self._variables[predicate[4:]] if v in memory.denied}

@@ -1,7 +1,7 @@
-"""The games that ship with the project, read from ``handoff.artifacts``.
+"""The games that ship with the toolkit, read from ``handoff.artifacts``.
 
-Listing them reads the manifest alone.  Loading one writes its problem anew from the recipe and the installed
-``alfworld`` wheel and checks that it is the very game that the manifest lists.
+A list needs the manifest only.  A game's problem is written from its recipe and the installed ``alfworld`` wheel, and
+the game must have the digest that the manifest lists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BuiltinSource:
         if split not in splits:
             raise UsageError(
                 f"no games of split {split!r} among the built-in games (they have {', '.join(splits)}); "
-                "give games with --data, or make some: handoff games generate --split train -n 100 --out DIR"
+                "give games with --data, or generate some: handoff games generate --split train -n 100 --out DIR"
             )
         entry = splits[split]
         tasks = [
@@ -43,8 +43,8 @@ class BuiltinSource:
         return sorted(tasks, key=lambda task: (task.name, task.id))
 
     def load(self, task: Task) -> Game:
-        """Raises :class:`~handoff.errors.DataError` if the installed alfworld is not the one that the games were made
-        with, or if the task is not a built-in one."""
+        """Raises :class:`~handoff.errors.DataError` if the installed alfworld is not the one behind the built-in games,
+        or if the task is not a built-in one."""
         check_wheel()
         recipe = self.recipe(task)
         if recipe.id != task.id:
@@ -65,7 +65,7 @@ class BuiltinSource:
 
 @lru_cache(maxsize=1)
 def manifest() -> Mapping[str, Any]:
-    """What ships: the command that made it, versions, digests, and the tasks of each split."""
+    """The origin of the built-in games (command, versions, digests), and the tasks of each split."""
     data: Mapping[str, Any] = parse(_read("manifest.json"))
     return data
 
@@ -73,18 +73,13 @@ def manifest() -> Mapping[str, Any]:
 @lru_cache(maxsize=1)
 def check_wheel() -> None:
     """Raises :class:`~handoff.errors.DataError` if domain, grammar or scenes of the installed alfworld differ from
-    those that the built-in games were made with."""
-    made = manifest()
-    now = {
-        "domain": wheel.text_digest(wheel.domain()),
-        "grammar": wheel.text_digest(wheel.grammar()),
-        "scenes": wheel.scenes_digest(),
-    }
-    differ = [what for what, sha256 in now.items() if sha256 != made["sha256"][what]]
-    if differ:
+    those behind the built-in games."""
+    origin = manifest()
+    differing = [part for part, sha256 in wheel.digests().items() if sha256 != origin["sha256"][part]]
+    if differing:
         raise DataError(
-            f"the installed alfworld has another {' and '.join(differ)} than the one of the built-in games; "
-            f"install alfworld=={made['versions']['alfworld']}"
+            f"the installed alfworld has another {' and '.join(differing)} than the one of the built-in games; "
+            f"install alfworld=={origin['versions']['alfworld']}"
         )
 
 

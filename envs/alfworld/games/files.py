@@ -1,7 +1,7 @@
-"""Game files: what a game is, which games may be loaded, and where they are found.
+"""Game files: identity, discovery, and the refusal of unknown grammars.
 
-A game file is code: textworld evaluates expressions of the grammar inside it as Python.  So a game is accepted only
-if its grammar, with the task sentence masked, is one that is known, and if the task sentence is plain words.
+A game file is code: textworld evaluates expressions of its grammar as Python.  So a game is accepted only if its
+grammar, with the task sentence masked, is a known one, and if the task sentence is plain words.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -18,7 +19,7 @@ import attrs
 
 from handoff import files
 from handoff.canonical import digest, parse
-from handoff.envs.alfworld.games.accept import MOST_BYTES, require_acceptable
+from handoff.envs.alfworld.games.pddl_checks import MOST_BYTES, require_translatable
 from handoff.errors import DataError, UsageError
 from handoff.records import Task
 
@@ -33,7 +34,7 @@ TASK_TYPES = (
     "pick_two_obj_and_place",
 )
 
-#: sha256 of the grammars that are known, task sentence masked by ``PLACEHOLDER``: the one inside all games of the
+#: sha256 of the known grammars, the task sentence masked by ``PLACEHOLDER``: the one inside all games of the
 #: ALFWorld release json_2.1.1 and the one that alfworld 0.4.2 carries (``data/alfred.twl2``).
 KNOWN_GRAMMARS = {
     "cce0702cd250cc6af6c3ea047a21f6c4c1c8d29a1739efefb5221ef4c3dcac57": "ALFWorld release json_2.1.1",
@@ -62,42 +63,42 @@ class Game:
 
 
 class GameSource(Protocol):
-    """A place that games come from."""
+    """A source of games."""
 
     def tasks(self, split: str) -> Sequence[Task]:
         """All games of ``split`` as tasks, sorted by name."""
 
     def load(self, task: Task) -> Game:
-        """The game of a task; raises :class:`~handoff.errors.DataError` if it is not there or not the same."""
+        """The game of a task; raises :class:`~handoff.errors.DataError` if it is missing or another one."""
 
 
 def mask_sentence(grammar: str) -> tuple[str, str | None]:
     """The grammar with its task sentence replaced by ``PLACEHOLDER``, and the sentence (``None`` if there is not
     exactly one)."""
-    found = _SENTENCE.findall(grammar)
-    if len(found) != 1:
+    matches = _SENTENCE.findall(grammar)
+    if len(matches) != 1:
         return grammar, None
-    sentence = found[0][1]
+    sentence = matches[0][1]
     return _SENTENCE.sub(lambda m: m[1] + PLACEHOLDER + "." + m[3], grammar), sentence
 
 
 @lru_cache(maxsize=4096)
 def grammar_problem(grammar: str) -> str | None:
-    """Why a grammar is not to be trusted, or ``None`` if it is known and its task sentence is plain words."""
+    """The reason to refuse a grammar, or ``None`` if it is known and its task sentence is plain words."""
     masked, sentence = mask_sentence(grammar)
     fingerprint = hashlib.sha256(masked.encode()).hexdigest()
     if fingerprint not in KNOWN_GRAMMARS:
         return f"its grammar (sha256 {fingerprint[:12]}...) is not a known one"
     if sentence is None or not PLAIN.fullmatch(sentence):
-        return f"its task sentence {sentence!r:.60} holds more than plain words"
+        return f"its task sentence {sentence!r:.60} contains more than plain words"
     return None
 
 
 def load_game(path: str | os.PathLike[str], trust: bool = False) -> Game:
     """Read one game file.
 
-    ``trust`` accepts a grammar that is not known: the native engine then evaluates code from that file.
-    Raises :class:`~handoff.errors.DataError`, naming the file, for anything that is not a usable game.
+    ``trust`` accepts an unknown grammar: the native engine then evaluates code from that file.  Raises
+    :class:`~handoff.errors.DataError`, naming the file, for anything but a usable game.
     """
     path = Path(path)
     if path.is_dir():
@@ -126,17 +127,17 @@ def _game(data: Mapping[str, Any], path: Path, trust: bool) -> Game:
         if not isinstance(text, str) or not text.strip():
             raise DataError(f"game file {path} has no usable {key!r}")
         if "\0" in text:
-            raise DataError(f"game file {path}: {key!r} holds a NUL character")
+            raise DataError(f"game file {path}: {key!r} contains a NUL character")
         if any("\ud800" <= c <= "\udfff" for c in text):
-            raise DataError(f"game file {path}: {key!r} holds a lone surrogate, which is no character")
+            raise DataError(f"game file {path}: {key!r} contains a lone surrogate, which is no character")
         texts.append(text)
     walkthrough = data.get("walkthrough")
     if walkthrough is not None and not (
-        isinstance(walkthrough, list) and all(isinstance(command, str) for command in walkthrough)
+        isinstance(walkthrough, list) and all(isinstance(action, str) for action in walkthrough)
     ):
-        raise DataError(f"game file {path}: 'walkthrough' is not a list of commands")
+        raise DataError(f"game file {path}: 'walkthrough' is not a list of actions")
     domain, grammar, problem = texts
-    require_acceptable(domain, problem, f"game file {path}")
+    require_translatable(domain, problem, f"game file {path}")
     reason = None if trust else grammar_problem(grammar)
     if reason:
         raise DataError(
@@ -148,10 +149,10 @@ def _game(data: Mapping[str, Any], path: Path, trust: bool) -> Game:
 
 @attrs.define
 class FolderSource:
-    """Games below a folder (or one game file), wherever in it they lie.
+    """Games anywhere below a folder, or one game file.
 
-    A game's split is the nearest folder above it that is named as one; its type is the first ``-``-separated word of
-    a folder above it that is one of ``TASK_TYPES``, else ``unknown``.  No ``traj_data.json`` is needed.
+    A game's split is the nearest folder above it with the name of a split; its type is the first ``-``-separated word
+    of a folder above it that is one of ``TASK_TYPES``, else ``unknown``.  No ``traj_data.json`` is needed.
     """
 
     root: Path
@@ -162,32 +163,32 @@ class FolderSource:
             raise UsageError(f"no games: {self.root.absolute()} does not exist")
 
     def tasks(self, split: str) -> Sequence[Task]:
-        found = []
-        elsewhere: dict[str, int] = {}
+        tasks = []
+        elsewhere: Counter[str] = Counter()
         unsolvable = 0
         for path in self._files():
             its_split = self._split(path)
             if its_split != split:
-                elsewhere[its_split] = elsewhere.get(its_split, 0) + 1
+                elsewhere[its_split] += 1
                 continue
             data = _read(path)
-            if data.get("solvable") is False:  # the release keeps games that are not, evaluations skip them
+            if data.get("solvable") is False:  # the release keeps such games, evaluations skip them
                 unsolvable += 1
                 continue
-            found.append(self._task(path, split, data))
-        if not found and unsolvable:
+            tasks.append(self._task(path, split, data))
+        if not tasks and unsolvable:
             raise UsageError(
                 f"no games of split {split!r} below {self.root.absolute()} can be won: all {unsolvable} are marked "
                 '"solvable": false'
             )
-        if not found:
+        if not tasks:
             others = ", ".join(f"{name}: {count}" for name, count in sorted(elsewhere.items()))
             raise UsageError(
                 f"no games of split {split!r} below {self.root.absolute()}"
-                + (f" (it has {others})" if others else f" (it holds no file named {GAME_FILE})")
+                + (f" (it has {others})" if others else f" (it has no file named {GAME_FILE})")
             )
         by_id: dict[str, Task] = {}
-        for task in sorted(found, key=lambda task: (task.name, task.id)):
+        for task in sorted(tasks, key=lambda task: (task.name, task.id)):
             by_id.setdefault(task.id, task)  # a copy of a game is the same task
         return list(by_id.values())
 
@@ -215,7 +216,7 @@ class FolderSource:
                 subfolders.clear()
                 continue
             seen.add(real)
-            # Where the games lie goes before links to it.
+            # Real folders come before links to them.
             subfolders.sort(key=lambda name: (os.path.islink(os.path.join(folder, name)), name))
             if GAME_FILE in names:
                 path = Path(folder, GAME_FILE)
@@ -234,39 +235,40 @@ class FolderSource:
 
 
 def _require_inside(root: str, path: Path, real: str) -> None:
-    """Raise :class:`~handoff.errors.DataError` if ``path``, below the data folder ``root``, really lies elsewhere."""
+    """Raise :class:`~handoff.errors.DataError` if ``real``, the location of ``path``, is outside of ``root``."""
     if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
         raise DataError(
-            f"{path} is a link that leads out of the data folder (to {real}); put the games themselves there, "
+            f"{path} is a link that leads out of the data folder (to {real}); copy the games into the folder, "
             "or give the other folder by --data"
         )
 
 
 def find_source(data: str | None, trust: bool = False) -> GameSource:
-    """Where games come from: ``data``, else the variable ``ALFWORLD_DATA``, else the built-in games.
+    """The source of games: ``data``, else the variable ``ALFWORLD_DATA``, else the built-in games.
 
-    A path may hold ``~`` and variables; one that is unset is an error, as is a path that does not exist.
+    A path may contain ``~`` and variables.  Raises :class:`~handoff.errors.UsageError` for an unset variable and for a
+    path that does not exist.
     """
     from handoff.envs.alfworld.games.builtin import BuiltinSource
 
     if data == "builtin":
         return BuiltinSource()
-    given, origin = data, "--data"
-    if given is None:
-        given, origin = os.environ.get("ALFWORLD_DATA"), "ALFWORLD_DATA"
-    if given is None:
+    path, origin = data, "--data"
+    if path is None:
+        path, origin = os.environ.get("ALFWORLD_DATA"), "ALFWORLD_DATA"
+    if path is None:
         return BuiltinSource()
-    if not given.strip():
+    if not path.strip():
         raise UsageError(f"{origin} is empty; give a folder with ALFWorld games or 'builtin'")
-    expanded = os.path.expanduser(os.path.expandvars(given))
+    expanded = os.path.expanduser(os.path.expandvars(path))
     unset = re.search(r"\$\{?(\w+)\}?", expanded)
     if unset:
-        raise UsageError(f"{origin} is {given!r}, but the variable {unset[1]} is not set (resolved to {expanded!r})")
+        raise UsageError(f"{origin} is {path!r}, but the variable {unset[1]} is not set (resolved to {expanded!r})")
     return FolderSource(Path(expanded), trust)
 
 
-def listed(data: str | None, split: str | None, trust: bool = False) -> Sequence[Task]:
-    """Tasks of one split, or of all splits that the source has, in the order of ``SPLITS``.
+def list_tasks(data: str | None, split: str | None, trust: bool = False) -> Sequence[Task]:
+    """The tasks of one split, or of all splits of the source in the order of ``SPLITS``.
 
     Raises :class:`~handoff.errors.UsageError` if there is none.
     """

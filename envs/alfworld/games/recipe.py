@@ -1,4 +1,4 @@
-"""A generated game in the form in which it ships: what is ours, and nothing that the ``alfworld`` wheel carries."""
+"""The recipe of a generated game: its parts that are not in the ``alfworld`` wheel."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ from handoff.records import from_json, to_json
 
 @attrs.frozen
 class Recipe:
-    """One game.
+    """One game."""
 
-    ``id``: its digest.  ``name``: ``<task>/<trial>``, folders of the release's layout.  ``type``, ``thing``,
-    ``target``, ``sentence``: the task.  ``scene``, ``start``: the room and where the agent stands in it (x and z in
-    quarter metres, rotation in quarter turns, camera angle in degrees).  ``held``, ``floor``, ``inside``: where the
-    objects lie (:class:`~handoff.envs.alfworld.generator.placement.Placement`).  ``plan``: commands that solve it.
-    """
-
+    #: The game's digest.
     id: str
+    #: ``<task>/<trial>``, folders of the release's layout.
     name: str
+    #: The task: its type, the types of object and receptacle (or lamp), and its sentence.
     type: str
     thing: str
     target: str
     sentence: str
+    #: The number of the room.
     scene: int
+    #: The agent's first location: x and z in quarter metres, rotation in quarter turns, camera angle in degrees.
     start: tuple[int, ...]
+    #: The places of the objects, as in :class:`~handoff.envs.alfworld.generator.placement.Placement`.
     held: Mapping[str, tuple[str, ...]]
     floor: tuple[str, ...]
     inside: Mapping[str, tuple[str, ...]]
+    #: Actions that win.
     plan: tuple[str, ...]
 
     def game(self) -> Game:
-        """The game, domain and grammar taken from the installed wheel.
+        """The game, with domain and grammar of the installed wheel.
 
-        Raises :class:`~handoff.errors.DataError` if it is not the game that ``id`` says.
+        Raises :class:`~handoff.errors.DataError` if its digest is not ``id``.
         """
         game = self.rebuild()
         if game.id != self.id:
@@ -53,13 +54,12 @@ class Recipe:
         return game
 
     def rebuild(self) -> Game:
-        """The game, whatever ``id`` says."""
+        """The game, without a check of ``id``."""
         if len(self.start) != 4:
             raise DataError(f"game {self.name}: 'start' has {len(self.start)} numbers instead of 4")
         room = scene(self.scene)
         placement = Placement(self.held, self.floor, self.inside)
-        known = {receptacle.id for receptacle in room.receptacles}
-        unknown = sorted(set(self.held) - known)
+        unknown = sorted(set(self.held) - {receptacle.id for receptacle in room.receptacles})
         if unknown:
             raise DataError(f"game {self.name}: scene {self.scene} has no receptacle {unknown[0]!r}")
         goal = Goal(self.type, self.thing, self.target)

@@ -1,7 +1,7 @@
 """Random choices that are the same on every platform and in every version of Python and numpy.
 
-Only ``random.Random.random`` is promised never to change its sequence, so everything is built on it; weights are
-integers because sums of floats differ between versions.
+Python promises only that the sequence of ``random.Random.random`` never changes, so everything is built on it.  Weights
+are integers, because sums of floats differ between versions.
 """
 
 from __future__ import annotations

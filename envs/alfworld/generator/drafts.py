@@ -1,7 +1,7 @@
-"""Which games are made: task types in turn, scenes in a shuffled order, objects and receptacles as varied as can be.
+"""Drafts of games: task types in turn, scenes in a shuffled order, objects and receptacles as varied as possible.
 
-Everything depends on (split, seed) and the games before, nothing on how many games are asked for: a longer list begins
-with a shorter one.  Drafting is quick; proving a draft on the native engine is not, and is done elsewhere.
+A draft depends on (split, seed) and the games before it, never on the number of games: a longer list begins with a
+shorter one.  Drafts are quick; their proof on the native engine is slow and separate.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from handoff.seeds import derive
 
 SPLIT_SCENES = {"train": SEEN_SCENES, "valid_seen": SEEN_SCENES, "valid_unseen": UNSEEN_SCENES}
 
-#: Receptacle types that tasks of the release put things into.
+#: Receptacle types that are targets in the release.
 _TARGETS = frozenset({
     "ArmChair", "Bed", "Cabinet", "Cart", "CoffeeMachine", "CoffeeTable", "CounterTop", "Desk", "DiningTable", "Drawer",
     "Dresser", "Fridge", "GarbageCan", "Microwave", "Ottoman", "Safe", "Shelf", "SideTable", "Sofa", "StoveBurner",
     "Toilet", "ToiletPaperHanger",
 })  # fmt: skip
-#: Of these, the ones with room for one object only.
+#: The targets with room for one object only.
 _NARROW = frozenset({"CoffeeMachine", "StoveBurner", "ToiletPaperHanger"})
-#: Task type -> (property of the object, receptacle type that gives it).
+#: Task type -> (property of the object, receptacle type of the treatment).
 _TREATMENT = {
     "pick_clean_then_place_in_recep": ("Cleanable", "SinkBasin"),
     "pick_heat_then_place_in_recep": ("Heatable", "Microwave"),
@@ -50,7 +50,7 @@ _TREATMENT = {
 
 
 @attrs.frozen
-class Choice:
+class SceneGoal:
     """One task in one scene."""
 
     goal: Goal
@@ -58,8 +58,8 @@ class Choice:
 
 
 @lru_cache(maxsize=2048)
-def choices(kind: str, number: int) -> tuple[Choice, ...]:
-    """All tasks of a type that scene ``number`` allows, sorted."""
+def scene_goals(kind: str, number: int) -> tuple[SceneGoal, ...]:
+    """All tasks of a type in scene ``number``, sorted."""
     if room_of(number) not in wheel.constants()["GOALS_VALID"][kind]:
         return ()
     room = scene(number)
@@ -69,7 +69,7 @@ def choices(kind: str, number: int) -> tuple[Choice, ...]:
         pairs = [(t, "DeskLamp") for t in things if lamps and _startable(t, room)]
     else:
         pairs = [(t, r) for t in things for r in sorted({r.type for r in room.receptacles}) if _fits(kind, t, r, room)]
-    return tuple(Choice(Goal(kind, thing, target), number) for thing, target in pairs)
+    return tuple(SceneGoal(Goal(kind, thing, target), number) for thing, target in pairs)
 
 
 def _startable(thing: str, room: Scene, avoid: frozenset[str] = frozenset()) -> bool:
@@ -83,32 +83,34 @@ def _fits(kind: str, thing: str, target: str, room: Scene) -> bool:
         return False
     if kind in _TREATMENT:
         property_, appliance = _TREATMENT[kind]
-        able = thing in wheel.constants()["VAL_ACTION_OBJECTS"][property_]
-        if not able or target == appliance or appliance not in {r.type for r in room.receptacles}:
+        if thing not in wheel.constants()["VAL_ACTION_OBJECTS"][property_]:
+            return False
+        if target == appliance or appliance not in {r.type for r in room.receptacles}:
             return False
     return _startable(thing, room, _avoid(kind, target))
 
 
 def _avoid(kind: str, target: str) -> frozenset[str]:
-    """Where the object must not lie at the start: there the task would be done, or half done, before it begins."""
+    """Receptacle types where the object must not lie at the start: there the task would begin (half) done."""
     if kind in ("pick_and_place_simple", "pick_two_obj_and_place"):
         return frozenset({target})
     return frozenset({"Fridge"} if kind == "pick_cool_then_place_in_recep" else ())
 
 
-def reserved(choice: Choice) -> bool:
-    """Whether a task in a scene is kept for ``valid_seen``: about one in six is.  The others are for ``train``, so that
-    no training game, of any seed, has task and scene in common with a game of the seen split."""
-    goal = choice.goal
-    return derive("alfworld reserved task", goal.type, goal.thing, goal.target, choice.scene) % 6 == 0
+def reserved(task: SceneGoal) -> bool:
+    """Whether a task in a scene is reserved for ``valid_seen``: about one in six is.  The others are for ``train``, so
+    no training game, of any seed, shares task and scene with a game of the seen split."""
+    goal = task.goal
+    return derive("alfworld reserved task", goal.type, goal.thing, goal.target, task.scene) % 6 == 0
 
 
-def allowed(split: str, choice: Choice) -> bool:
-    return split == "valid_unseen" or reserved(choice) == (split == "valid_seen")
+def allowed(split: str, task: SceneGoal) -> bool:
+    """Whether a task in a scene belongs to a split."""
+    return split == "valid_unseen" or reserved(task) == (split == "valid_seen")
 
 
 def drafts(split: str, count: int, seed: int) -> Iterator[Recipe]:
-    """``count`` games of ``split``, with their plans, not yet tried on the native engine.
+    """``count`` games of ``split`` with their plans, not yet proven on the native engine.
 
     Raises :class:`~handoff.errors.UsageError` for an unknown split.
     """
@@ -122,36 +124,36 @@ def drafts(split: str, count: int, seed: int) -> Iterator[Recipe]:
 class _Drafter:
     def __init__(self, split: str, seed: int) -> None:
         self.split, self.seed = split, seed
-        self.used: Counter[Choice] = Counter()
+        self.used: Counter[SceneGoal] = Counter()
         self.used_thing: Counter[tuple[str, str]] = Counter()
         self.used_target: Counter[tuple[str, str]] = Counter()
         self.scenes: dict[str, list[int]] = {}
         for kind in TASK_TYPES:
-            fit = [n for n in SPLIT_SCENES[split] if any(allowed(split, c) for c in choices(kind, n))]
-            self.scenes[kind] = Dice("alfworld scenes", split, seed, kind).shuffled(fit)
+            numbers = [n for n in SPLIT_SCENES[split] if any(allowed(split, task) for task in scene_goals(kind, n))]
+            self.scenes[kind] = Dice("alfworld scenes", split, seed, kind).shuffled(numbers)
 
     def draft(self, index: int) -> Recipe:
         kind = TASK_TYPES[index % len(TASK_TYPES)]
         order = self.scenes[kind]
         number = order[index // len(TASK_TYPES) % len(order)]
         dice = Dice("alfworld game", self.split, self.seed, index)
-        ranked = dice.shuffled(c for c in choices(kind, number) if allowed(self.split, c))
-        for choice in sorted(ranked, key=self._wear):
-            recipe = self._build(choice, index, dice)
+        tasks = dice.shuffled(task for task in scene_goals(kind, number) if allowed(self.split, task))
+        for task in sorted(tasks, key=self._uses):
+            recipe = self._build(task, index, dice)
             if recipe is not None:
-                goal = choice.goal
-                self.used[choice] += 1
+                goal = task.goal
+                self.used[task] += 1
                 self.used_thing[kind, goal.thing] += 1
                 self.used_target[kind, goal.target] += 1
                 return recipe
         raise AssertionError(f"no game of type {kind} can be made in scene {number}")
 
-    def _wear(self, choice: Choice) -> tuple[int, int]:
-        goal = choice.goal
-        return self.used[choice], self.used_thing[goal.type, goal.thing] + self.used_target[goal.type, goal.target]
+    def _uses(self, task: SceneGoal) -> tuple[int, int]:
+        goal = task.goal
+        return self.used[task], self.used_thing[goal.type, goal.thing] + self.used_target[goal.type, goal.target]
 
-    def _build(self, choice: Choice, index: int, dice: Dice) -> Recipe | None:
-        goal, room = choice.goal, scene(choice.scene)
+    def _build(self, task: SceneGoal, index: int, dice: Dice) -> Recipe | None:
+        goal, room = task.goal, scene(task.scene)
         wish = Wish(goal.thing, 2 if goal.type == "pick_two_obj_and_place" else 1, _avoid(goal.type, goal.target))
         try:
             placement = place(room, wish, dice)
@@ -160,12 +162,12 @@ class _Drafter:
         trial = f"trial_G{self.seed}_{self.split.removeprefix('valid_')}_{index:06d}"
         recipe = Recipe(
             id="",
-            name=f"{goal.type}-{goal.thing}-None-{goal.target}-{choice.scene}/{trial}",
+            name=f"{goal.type}-{goal.thing}-None-{goal.target}-{task.scene}/{trial}",
             type=goal.type,
             thing=goal.thing,
             target=goal.target,
             sentence=dice.pick(goal.sentences()),
-            scene=choice.scene,
+            scene=task.scene,
             start=_start(room, dice),
             held=dict(sorted(placement.held.items())),
             floor=placement.floor,
@@ -173,14 +175,14 @@ class _Drafter:
             plan=(),
         )
         problem = recipe.rebuild().problem
-        commands = plan(problem, goal.type, goal.thing, goal.target)
-        if not commands:
+        actions = plan(problem, goal.type, goal.thing, goal.target)
+        if not actions:
             return None
-        return attrs.evolve(recipe, id=recipe.rebuild().id, plan=commands)
+        return attrs.evolve(recipe, id=recipe.rebuild().id, plan=actions)
 
 
 def _start(room: Scene, dice: Dice) -> Location:
-    """In the middle of the room: facing no receptacle from where one would use it."""
+    """A location in the middle of the room: not one from which the agent uses a receptacle."""
     busy = {r.location for r in room.receptacles}
     while True:
         x, z = dice.pick(room.points)

@@ -1,8 +1,8 @@
-"""Where the objects of a new game lie.
+"""Places the objects of a new game.
 
-Every type of object that the wheel lists for the scene appears, one to three times, on receptacles that may hold it
-(``VAL_RECEPTACLE_OBJECTS``), large surfaces more often than cabinets; a few lie on the floor, out of reach, as in the
-release.  The weights were set so that contents per receptacle type come near those of the release's games
+Every type of object that the wheel lists for the scene occurs one to three times, on receptacles that may hold it
+(``VAL_RECEPTACLE_OBJECTS``), on large surfaces more often than in cabinets; a few lie on the floor, out of reach, as in
+the release.  The weights give contents per receptacle type near those of the release's games
 (``benchmarks/generated_games.py`` prints both).
 """
 
@@ -31,10 +31,10 @@ _FLOOR = {
     "KeyChain": 8, "Plunger": 100, "ScrubBrush": 100, "TeddyBear": 25, "TennisRacket": 100, "ToiletPaper": 14,
     "WateringCan": 75,
 }  # fmt: skip
-#: Types of which a scene has one; towels: one per holder.
+#: Types with one object per scene; towels: one per holder.
 _SINGLE = frozenset({*(kind for kind, chance in _FLOOR.items() if chance == 100), "PaperTowelRoll", "TeddyBear"})
 _HOLDER = {"Towel": "TowelHolder", "HandTowel": "HandTowelHolder"}
-#: Where objects may lie that no receptacle is said to hold; the agent can take them but not put them back.
+#: Receptacles of objects that the wheel lists for none; the agent can take them but not put them back.
 _LIES = {
     "CreditCard": {"TVStand"},
     "KeyChain": {"TVStand"},
@@ -53,29 +53,30 @@ _TWO_REPEATS = (50, 35, 15)  # of an object of which two are wanted: 2 to 4
 
 @attrs.frozen
 class Wish:
-    """What a task asks of the placement.
+    """A task's demands on the placement."""
 
-    ``thing``: the type of which ``least`` objects must be within reach.  ``avoid``: receptacle types in which none of
-    them may lie at the start.
-    """
-
+    #: The type of the task's object.
     thing: str
+    #: The least number of its objects within reach.
     least: int
+    #: Receptacle types where none of them may lie at the start.
     avoid: frozenset[str]
 
 
 @attrs.frozen
 class Placement:
-    """``held``: receptacle id -> ids of objects in it.  ``floor``: ids of objects out of reach.  ``inside``: id of a
-    movable receptacle (a pan, a cup) -> ids of objects in it, which are also in ``held``."""
+    """The places of a game's objects."""
 
+    #: The objects in each receptacle, ids by id.
     held: Mapping[str, tuple[str, ...]]
+    #: The objects out of reach.
     floor: tuple[str, ...]
+    #: The objects in each movable receptacle (a pan, a cup); they are also in ``held``.
     inside: Mapping[str, tuple[str, ...]]
 
 
 def may_hold(receptacle: str) -> frozenset[str]:
-    """Types of objects that the type of receptacle may hold."""
+    """The types of objects that may lie in a type of receptacle."""
     return frozenset(wheel.constants()["VAL_RECEPTACLE_OBJECTS"].get(receptacle, ())) & pickupable_types()
 
 
@@ -91,12 +92,12 @@ def out_of_reach(thing: str) -> bool:
 
 
 def single(thing: str) -> bool:
-    """Whether a scene has no more than one object of the type."""
+    """Whether a scene has at most one object of the type."""
     return thing in _SINGLE
 
 
 def place(scene: Scene, wish: Wish, dice: Dice) -> Placement:
-    """Distribute the scene's objects.  Raises ``ValueError`` if there is no room for the wished ones."""
+    """Distribute the scene's objects.  Raises ``ValueError`` if the wished ones do not fit."""
     return _Placer(scene, wish, dice).run()
 
 
@@ -106,11 +107,11 @@ class _Placer:
         self.held: dict[str, list[str]] = {r.id: [] for r in scene.receptacles}
         self.load = dict.fromkeys(self.held, 0)
         self.floor: list[str] = []
-        self.taken = {f.id for f in scene.fixtures}
+        self.ids = {f.id for f in scene.fixtures}
 
     def run(self) -> Placement:
         kinds = [kind for kind in self.scene.types if kind in pickupable_types() and kind != self.wish.thing]
-        for kind in [self.wish.thing, *self.dice.shuffled(kinds)]:  # the wished ones first: they must find room
+        for kind in [self.wish.thing, *self.dice.shuffled(kinds)]:  # the wished ones first: they must fit
             for _ in range(self._number(kind)):
                 self._put(kind)
         held = {r: tuple(sorted(objects)) for r, objects in self.held.items() if objects}
@@ -127,14 +128,14 @@ class _Placer:
 
     def _put(self, kind: str) -> None:
         wished = kind == self.wish.thing
-        open_to = [
+        receptacles = [
             r
             for r in self.scene.receptacles
             if starts(kind, r.type)
             and self.load[r.id] < _SPACE[r.type][1]
             and not (wished and r.type in self.wish.avoid)
         ]
-        if not wished and (not open_to or self.dice.chance(_FLOOR.get(kind, 2))):
+        if not wished and (not receptacles or self.dice.chance(_FLOOR.get(kind, 2))):
             x, z = self.dice.pick(self.scene.points)
             position = (
                 25 * x + self.dice.between(-30, 30),
@@ -143,9 +144,9 @@ class _Placer:
             )
             self.floor.append(self._free(kind, position))
             return
-        if not open_to:
+        if not receptacles:
             raise ValueError(f"no room for {kind} in scene {self.scene.number}")
-        receptacle = self.dice.weighted(open_to, [_SPACE[r.type][0] for r in open_to])
+        receptacle = self.dice.weighted(receptacles, [_SPACE[r.type][0] for r in receptacles])
         identity = self._free(kind, on(receptacle, self.dice))
         self.held[receptacle.id].append(identity)
         self.load[receptacle.id] += 1
@@ -155,8 +156,8 @@ class _Placer:
             self.load[second.id] += 1
 
     def _second(self, kind: str, first: Receptacle) -> Receptacle | None:
-        """The simulator counts a pan that overlaps two burners, or a mug in the coffee machine on a counter, as being
-        in both receptacles; so do the release's games."""
+        """The second receptacle of an object.  In the simulator and in the release's games, a pan across two burners
+        and a mug in the coffee machine on a counter are in both."""
         if first.type == "StoveBurner" and kind in ("Pan", "Pot") and self.dice.chance(90):
             others = [r for r in self.scene.receptacles if r.type == "StoveBurner" and self.load[r.id] == 0]
         elif first.type == "CoffeeMachine" and self.dice.chance(80):
@@ -168,7 +169,7 @@ class _Placer:
         return near[0] if near else None
 
     def _inside(self, held: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Now and then something lies in a bowl or a pan that stands in the same receptacle."""
+        """Rarely, an object lies in a bowl or a pan of the same receptacle."""
         movable = wheel.constants()["MOVABLE_RECEPTACLES_SET"]
         inside: dict[str, list[str]] = {}
         for objects in held.values():
@@ -183,9 +184,9 @@ class _Placer:
 
     def _free(self, kind: str, position: tuple[int, int, int]) -> str:
         x, y, z = position
-        while (identity := object_id(kind, (x, y, z))) in self.taken:
+        while (identity := object_id(kind, (x, y, z))) in self.ids:
             x += 1
-        self.taken.add(identity)
+        self.ids.add(identity)
         return identity
 
 

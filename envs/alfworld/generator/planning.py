@@ -1,9 +1,9 @@
-"""Shortest plans for the six task types, found by trying every way to do the task.
+"""Shortest plans for the six task types, by enumeration.
 
-A task needs one or two objects to be fetched, perhaps treated (cleaned, heated, cooled) and put down, or one to be held
-beside a lamp.  Which objects, receptacles and appliances are used is all there is to choose; for each choice the
-commands follow.  All choices are tried and the shortest list of commands is kept, the first one in the order of the
-ids where several are.  Works on the facts of any game of the release's form.
+In a task the agent fetches one or two objects, perhaps treats them (cleans, heats, cools) and puts them down, or holds
+one beside a lamp.  A plan follows from the choice of objects, receptacles and appliances.  The planner tries all
+choices and keeps the shortest plan, the first one in the order of the ids.  It works on the facts of any game of the
+release's form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import permutations
 
 import attrs
 
-from handoff.envs.alfworld.compiled.names import demangle
+from handoff.envs.alfworld.compiled.demangling import demangle
 from handoff.errors import DataError
 
 _FACT = re.compile(r"\(([A-Za-z]+) ([^()?]+)\)")
@@ -28,23 +28,23 @@ _APPLIANCE = {
 
 @attrs.frozen
 class Facts:
-    """Initial facts of a problem, by predicate; ``names`` maps the ids to the names that commands use."""
+    """Initial facts of a problem, by predicate; ``names`` maps the ids to the names in the actions."""
 
     table: Mapping[str, Sequence[tuple[str, ...]]]
     names: Mapping[str, str]
 
     @classmethod
     def of(cls, problem: str) -> Facts:
-        """Read the text of a PDDL problem.  Raises :class:`~handoff.errors.DataError` if it has not the form."""
-        objects, found, rest = problem.partition("(:init")
-        init, found_goal, _ = rest.partition("(:goal")
-        if not (found and found_goal):
+        """Read the text of a PDDL problem.  Raises :class:`~handoff.errors.DataError` for another form."""
+        objects, init_mark, rest = problem.partition("(:init")
+        init, goal_mark, _ = rest.partition("(:goal")
+        if not (init_mark and goal_mark):
             raise DataError("the PDDL problem has no (:init ...) followed by a (:goal ...)")
         table: dict[str, list[tuple[str, ...]]] = {}
         for predicate, arguments in _FACT.findall(init):
             table.setdefault(predicate, []).append(tuple(arguments.split()))
         entities = _ENTITY.findall(objects)
-        names = demangle(entity.lower() for entity in entities)  # textworld has all ids in lower case
+        names = demangle(entity.lower() for entity in entities)  # textworld writes all ids in lower case
         return cls(table, {entity: names[entity.lower()] for entity in entities})
 
     def of_one(self, predicate: str) -> frozenset[str]:
@@ -56,17 +56,17 @@ class Facts:
 
 @attrs.define
 class _Hand:
-    """Walks through a plan; knows where the agent is and which receptacles it has opened."""
+    """Writes a plan action by action; tracks the agent's location and the open receptacles."""
 
     facts: Facts
     at: str
     locations: Mapping[str, str]
     openable: frozenset[str]
     opened: set[str] = attrs.field(factory=set)
-    commands: list[str] = attrs.field(factory=list)
+    actions: list[str] = attrs.field(factory=list)
 
     def say(self, text: str, *identities: str) -> None:
-        self.commands.append(text.format(*(self.facts.names[i] for i in identities)))
+        self.actions.append(text.format(*(self.facts.names[i] for i in identities)))
 
     def go(self, receptacle: str) -> None:
         if self.at != self.locations[receptacle]:
@@ -89,11 +89,11 @@ class _Hand:
 
 
 def plan(problem: str, kind: str, thing: str, target: str) -> tuple[str, ...]:
-    """A shortest list of commands that does the task, empty if there is none.
+    """A shortest sequence of actions that does the task, empty if there is none.
 
     ``kind`` is the task type; ``thing`` and ``target`` are types of object and receptacle (or of lamp), without the
-    ending ``Type``.  Shortest among the plans that take each object once and use what is not already done: that no
-    shorter one exists is not proven here.
+    ending ``Type``.  It is the shortest among the plans that take each object once and repeat nothing already done;
+    this module does not prove that no shorter plan exists.
     """
     return _Planner(Facts.of(problem), kind, thing + "Type", target + "Type").best()
 
@@ -134,20 +134,20 @@ class _Planner:
                 hand = self._hand()
                 hand.take(thing, source)
                 hand.put(thing, target)
-                yield tuple(hand.commands)
+                yield tuple(hand.actions)
 
     def _place_two(self) -> Iterator[tuple[str, ...]]:
         for target in self.targets:
             there = {thing for thing, source in self.sources if source == target}
             away = [(thing, source) for thing, source in self.sources if thing not in there]
-            for chosen in permutations(away, 2 - min(len(there), 1)):
-                if len({thing for thing, _ in chosen}) < len(chosen):
+            for pair in permutations(away, 2 - min(len(there), 1)):
+                if len({thing for thing, _ in pair}) < len(pair):
                     continue
                 hand = self._hand()
-                for thing, source in chosen:
+                for thing, source in pair:
                     hand.take(thing, source)
                     hand.put(thing, target)
-                yield tuple(hand.commands)
+                yield tuple(hand.actions)
 
     def _treat(self) -> Iterator[tuple[str, ...]]:
         verb, appliance_type, property_, done = _APPLIANCE[self.kind]
@@ -158,7 +158,7 @@ class _Planner:
         for thing, source in self.sources:
             if thing not in treatable:
                 continue
-            # An object that lies in two receptacles stays in the other one when it is taken: then it need not be put.
+            # An object in two receptacles stays in the other one when it is taken, so there it need not be put.
             stays = any(r != source and r in self.targets for r in elsewhere[thing])
             for appliance in [""] if thing in treated else self._receptacles(appliance_type):
                 for target in [""] if stays else self.targets:
@@ -169,13 +169,13 @@ class _Planner:
                         hand.say(verb + " {} with {}", thing, appliance)
                     if target:
                         hand.put(thing, target)
-                    yield tuple(hand.commands)
+                    yield tuple(hand.actions)
 
     def _look(self) -> Iterator[tuple[str, ...]]:
         for lamp, stand in self.lamps:
             for thing, source in self.sources:
                 hand = self._hand()
-                if self.locations[source] == self.locations[stand]:  # the last thing to do is to take it
+                if self.locations[source] == self.locations[stand]:  # the last action takes the object
                     hand.go(stand)
                     hand.say("use {}", lamp)
                     hand.take(thing, source)
@@ -183,4 +183,4 @@ class _Planner:
                     hand.take(thing, source)
                     hand.go(stand)
                     hand.say("use {}", lamp)
-                yield tuple(hand.commands)
+                yield tuple(hand.actions)

@@ -1,4 +1,4 @@
-"""A game's PDDL problem and grammar, written from a scene, a placement and a task in the release's form."""
+"""Writes a game's PDDL problem and grammar in the release's form, from a scene, a placement and a task."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ _MANGLE = str.maketrans({"-": "_minus_", "#": "-", "|": "_bar_", "+": "_plus_", 
 
 @attrs.frozen
 class Goal:
-    """``type`` is the task type, ``thing`` the type of object, ``target`` that of the receptacle, or of the lamp."""
+    """One task, by types."""
 
+    #: The task type.
     type: str
+    #: The type of the object.
     thing: str
+    #: The type of the receptacle, or of the lamp.
     target: str
 
     def pddl(self) -> str:
@@ -27,18 +30,18 @@ class Goal:
         return text.format(obj=self.thing, recep=self.target, toggle=self.target).translate(_MANGLE)
 
     def sentences(self) -> tuple[str, ...]:
-        """Both ways in which the release states the task."""
+        """The release's two sentences for the task."""
         words = {"obj": self.thing.lower(), "recep": self.target.lower(), "toggle": self.target.lower()}
         return tuple(template.format(**words) for template in wheel.goals()[self.type]["templates"])
 
 
 def grammar_for(sentence: str) -> str:
-    """The wheel's grammar with the task sentence in it."""
+    """The wheel's grammar with the task sentence."""
     return wheel.grammar().replace("UNKNOWN GOAL", sentence)
 
 
 def mangle(identity: str) -> str:
-    """An id as PDDL has it: ``Apple|+00.12|...`` -> ``Apple_bar__plus_00_dot_12_bar_...``."""
+    """An id in PDDL: ``Apple|+00.12|...`` -> ``Apple_bar__plus_00_dot_12_bar_...``."""
     return identity.translate(_MANGLE)
 
 
@@ -47,7 +50,7 @@ def location_id(location: Location) -> str:
 
 
 def write(name: str, scene: Scene, placement: Placement, goal: Goal, start: Location) -> str:
-    """The PDDL problem ``plan_<name>``, everything sorted."""
+    """The PDDL problem ``plan_<name>``, all entries sorted."""
     return _Problem(scene, placement, goal, start).text(name)
 
 
@@ -68,7 +71,7 @@ class _Problem:
         self.at.update({thing: at[holders[-1]] for thing, holders in self.within.items()})
         for thing in placement.floor:
             self.at[thing] = scene.location(parse_id(thing)[1], self.kinds[thing])
-        #: Objects with a type, sorted; a few kinds of fixture are no type of the domain's and stay bare.
+        #: The objects with a type in the domain, sorted; a few kinds of fixture have none.
         self.things = sorted(thing for thing, kind in self.kinds.items() if kind in wheel.constants()["OBJECTS_SET"])
 
     def text(self, name: str) -> str:
@@ -82,7 +85,7 @@ class _Problem:
         )
 
     def _entities(self) -> Iterator[str]:
-        """Every type also is an object of its own name: so it is in the release."""
+        """Every type is also an object of the same name, as in the release."""
         kinds = wheel.constants()["OBJECTS_SET"] - receptacle_types()
         yield from (f"{kind} - object" for kind in sorted(kinds))
         yield from (f"{kind}Type - otype" for kind in sorted(kinds))
@@ -115,8 +118,8 @@ class _Problem:
         yield from (f"(objectAtLocation {mangle(thing)} {location_id(self.at[thing])})" for thing in things)
 
     def _all(self, predicate: str, kinds: Iterable[str]) -> Iterator[str]:
-        chosen = frozenset(kinds)
-        return (f"({predicate} {mangle(thing)})" for thing in self.things if self.kinds[thing] in chosen)
+        kinds = frozenset(kinds)
+        return (f"({predicate} {mangle(thing)})" for thing in self.things if self.kinds[thing] in kinds)
 
 
 def _lines(items: Iterable[str], first: str = _INDENT) -> str:

@@ -1,9 +1,9 @@
-"""The rooms that games are generated in: receptacles, where one stands to use them, and fixed objects.
+"""The rooms of generated games: receptacles, the locations to use them from, and fixed objects.
 
-Receptacles with a position come from the ``alfworld`` wheel, which lists those that the 3D simulator could be used
-with.  For the others it says only that the type exists in the scene (stove burners, towel holders, most garbage cans);
-these are placed by this module, by a rule that depends on the scene number alone, as are windows, taps and chairs.  So
-a scene is the same room in every game, as in the release, but not the release's room.
+Receptacles with a position come from the ``alfworld`` wheel, which lists the usable ones of the 3D simulator.  For the
+others it lists only the type (stove burners, towel holders, most garbage cans); this module places them, and windows,
+taps and chairs, by a rule that depends on the scene number alone.  So a scene is the same room in every game, as in the
+release, but not the release's room.
 
 All lengths are integers: centimetres for positions, quarter metres for floor points.  No float decides anything.
 """
@@ -21,8 +21,8 @@ from handoff.envs.alfworld.generator import wheel
 from handoff.envs.alfworld.generator.dice import Dice
 from handoff.errors import DataError
 
-#: Scenes that the release trains on and takes its *seen* games from, and scenes that it holds out: the four of its
-#: ``valid_unseen`` (10, 219, 308, 424) and the eight of its hidden test split.  Three held-out scenes per room type.
+#: The release's held-out scenes: the four of its ``valid_unseen`` (10, 219, 308, 424) and the eight of its hidden test
+#: split, three per room type.  Its training games and its *seen* games are in the others.
 UNSEEN_SCENES = (9, 10, 29, 215, 219, 226, 308, 315, 325, 404, 424, 425)
 ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
 SCENES = tuple(first + k for first in (1, 201, 301, 401) for k in range(30))
@@ -31,7 +31,7 @@ SEEN_SCENES = tuple(scene for scene in SCENES if scene not in UNSEEN_SCENES)
 _CAMERA = 165  # height of the camera over the floor, cm: agent height + 75
 _ID = re.compile(r"([A-Za-z]+)\|([+-]?\d\d\.\d\d)\|([+-]?\d\d\.\d\d)\|([+-]?\d\d\.\d\d)(?:\|([A-Za-z]+))?")
 
-Point = tuple[int, int]  # x, z in quarter metres
+FloorPoint = tuple[int, int]  # x, z in quarter metres
 Position = tuple[int, int, int]  # x, y (up), z in cm
 Location = tuple[int, int, int, int]  # x, z in quarter metres, rotation in quarter turns, camera angle in degrees
 
@@ -49,7 +49,7 @@ class Receptacle:
 
 @attrs.frozen
 class Fixture:
-    """An object that nobody can pick up.  ``within`` is the receptacle that it stands on, if any."""
+    """An object that cannot be picked up.  ``within`` is the receptacle under it, if any."""
 
     id: str
     type: str
@@ -59,17 +59,17 @@ class Fixture:
 
 @attrs.frozen
 class Scene:
-    """One room.  ``types`` are all types of objects and receptacles in it, ``receptacles`` is sorted by id."""
+    """One room.  ``types`` are all types of its objects and receptacles; ``receptacles`` are sorted by id."""
 
     number: int
     room: str
     types: tuple[str, ...]
     receptacles: tuple[Receptacle, ...]
     fixtures: tuple[Fixture, ...]
-    points: tuple[Point, ...]
+    points: tuple[FloorPoint, ...]
 
     def location(self, position: Position, kind: str) -> Location:
-        """Where one stands to see something at ``position``."""
+        """The location to see an object at ``position`` from."""
         return stand(position, kind, self.points, None, self.number)
 
 
@@ -78,14 +78,14 @@ def room_of(scene: int) -> str:
 
 
 def object_id(kind: str, position: Position) -> str:
-    """Simulator's id of an object: type and position in metres, zero without a sign."""
+    """The simulator's id of an object: type and position in metres, zero without a sign."""
     numbers = (f"{'+' if c > 0 else '-' if c < 0 else ''}{abs(c) // 100:02d}.{abs(c) % 100:02d}" for c in position)
     name, *rest = (kind.removesuffix("Basin"), kind) if kind in ("SinkBasin", "BathtubBasin") else (kind,)
     return "|".join([name, *numbers, *rest])
 
 
 def parse_id(identity: str) -> tuple[str, Position]:
-    """Type and position of an id.  Raises :class:`~handoff.errors.DataError` if it is none."""
+    """Type and position of an id.  Raises :class:`~handoff.errors.DataError` for any other text."""
     match = _ID.fullmatch(identity)
     if match is None:
         raise DataError(f"{identity!r:.80} is not the id of an object in a scene")
@@ -94,12 +94,14 @@ def parse_id(identity: str) -> tuple[str, Position]:
     return part or kind, (x_cm, y_cm, z_cm)
 
 
-def stand(position: Position, kind: str, points: Sequence[Point], known: Point | None, scene: int) -> Location:
-    """Where the release's generator makes the agent stand for an object (``get_obj_coords`` of
+def stand(
+    position: Position, kind: str, points: Sequence[FloorPoint], known: FloorPoint | None, scene: int
+) -> Location:
+    """The agent's location at an object, as in the release's generator (``get_obj_coords`` of
     ``gen/game_states/task_game_state_full_knowledge.py``).
 
-    The nearest floor point by L1 distance, or the ``known`` good one; turned to the object along the longer axis; one
-    step back if nearer than half a metre; camera angle rounded to 15 degrees.
+    It is the nearest floor point by L1 distance, or the ``known`` good one; turned to the object along the longer axis;
+    one step back if nearer than half a metre; with the camera angle rounded to 15 degrees.
     """
     x, y, z = position
     best = known if known is not None else min(points, key=lambda p: abs(x - 25 * p[0]) + abs(z - 25 * p[1]))
@@ -121,12 +123,12 @@ def stand(position: Position, kind: str, points: Sequence[Point], known: Point |
 
 
 def receptacle_types() -> frozenset[str]:
-    """Types that hold things and stay where they are."""
+    """Types of receptacles that cannot be moved."""
     names = wheel.constants()
     return frozenset(names["RECEPTACLES"]) - frozenset(names["MOVABLE_RECEPTACLES_SET"])
 
 
-#: How many of a receptacle type are placed where the wheel lists none, (least, most); one if not named.
+#: The number of receptacles of a type where the wheel lists none, (least, most); one if not named.
 _COUNT = {"StoveBurner": (4, 4), "HandTowelHolder": (1, 2), "TowelHolder": (1, 2), "Cabinet": (2, 4), "Drawer": (2, 4)}
 #: Chance in per cent that a listed receptacle has a neighbour that the simulator could not use.
 _NEIGHBOUR = {"Cabinet": 26, "Drawer": 22, "Shelf": 12}
@@ -135,12 +137,12 @@ _HEIGHT = {
     "Cabinet": 45, "CoffeeMachine": 90, "CounterTop": 95, "Drawer": 60, "HandTowelHolder": 150, "Microwave": 95,
     "Shelf": 120, "SinkBasin": 78, "StoveBurner": 92, "Toaster": 90, "ToiletPaperHanger": 90, "TowelHolder": 130,
 }  # fmt: skip
-#: How many of a fixed object there are: weights of 1, 2, 3; just one if not named.
+#: Weights of 1, 2 and 3 fixed objects of a type; one object if not named.
 _FIXTURES = {
     "Blinds": (65, 30, 5), "Chair": (58, 36, 6), "Faucet": (72, 18, 10), "Lamp": (60, 40, 0), "Painting": (55, 30, 15),
     "Window": (52, 40, 8),
 }  # fmt: skip
-#: What fixed objects stand on, by preference weight.
+#: The receptacles under fixed objects, by weight.
 _STANDS_ON = {
     "DeskLamp": {"Desk": 7, "SideTable": 6, "Dresser": 4, "Shelf": 3, "CoffeeTable": 1, "DiningTable": 1},
     "HousePlant": {
@@ -152,19 +154,19 @@ _STANDS_ON = {
 
 @lru_cache(maxsize=256)
 def scene(number: int) -> Scene:
-    """The room of a scene number.  Raises :class:`~handoff.errors.DataError` for a number that is none."""
+    """The room of a scene number.  Raises :class:`~handoff.errors.DataError` for any other number."""
     if number not in SCENES:
         raise DataError(f"there is no scene {number!r} (scenes: 1-30, 201-230, 301-330, 401-430)")
-    return _Builder(number).build()
+    return _SceneBuilder(number).build()
 
 
-class _Builder:
+class _SceneBuilder:
     def __init__(self, number: int) -> None:
         self.number = number
         self.dice = Dice("alfworld scene", number)
-        self.points: list[Point] = wheel.layout(number, "points")
+        self.points: list[FloorPoint] = wheel.layout(number, "points")
         self.types: list[str] = sorted(wheel.layout(number, "objects"))
-        self.taken: set[str] = set()
+        self.ids: set[str] = set()
 
     def build(self) -> Scene:
         receptacles = sorted(self._receptacles(), key=lambda r: r.id)
@@ -180,7 +182,7 @@ class _Builder:
         for identity, (x, z, *_) in sorted(wheel.layout(self.number, "openable").items()):
             kind, position = parse_id(identity)
             listed.setdefault(kind, []).append(position)
-            self.taken.add(identity)
+            self.ids.add(identity)
             known = (round(x * 4), round(z * 4))
             location = stand(position, kind, self.points, known, self.number)
             yield Receptacle(identity, kind, position, location, kind in openable_types)
@@ -194,7 +196,7 @@ class _Builder:
                 positions = [self._anchor(kind, listed) for _ in range(self.dice.between(*_COUNT.get(kind, (1, 1))))]
             for position in positions:
                 identity, position = self._free(kind, position)
-                # A fridge or a microwave can be opened wherever it stands; a drawer without a known good point cannot.
+                # A fridge or a microwave can always be opened; a drawer only from a known good point.
                 openable = kind in openable_types and kind in ("Fridge", "Microwave", "Safe")
                 location = stand(position, kind, self.points, None, self.number)
                 yield Receptacle(identity, kind, position, location, openable)
@@ -222,7 +224,7 @@ class _Builder:
                     yield Fixture(identity, kind, location)
 
     def _wall(self, height: int) -> Position:
-        """A position some way behind the last floor point of a random row or column."""
+        """A position behind the last floor point of a random row or column."""
         row = self.dice.pick(self.points)
         away = self.dice.between(45, 85)
         side = self.dice.below(4)
@@ -251,9 +253,9 @@ class _Builder:
 
     def _free(self, kind: str, position: Position) -> tuple[str, Position]:
         x, y, z = position
-        while (identity := object_id(kind, (x, y, z))) in self.taken:
+        while (identity := object_id(kind, (x, y, z))) in self.ids:
             x += 1
-        self.taken.add(identity)
+        self.ids.add(identity)
         return identity, (x, y, z)
 
 
@@ -262,7 +264,7 @@ _SURFACE = {
     "ArmChair": 45, "Bed": 55, "Cart": 60, "CoffeeTable": 45, "Desk": 75, "DiningTable": 75, "Dresser": 85,
     "Fridge": 70, "Ottoman": 40, "SideTable": 60, "Sofa": 45, "TVStand": 60, "Toilet": 100,
 }  # fmt: skip
-#: How far objects lie from the middle of a receptacle, cm; 12 if not named.
+#: The greatest distance of objects from the middle of a receptacle, cm; 12 if not named.
 _REACH = {"Bed": 60, "CounterTop": 60, "CoffeeTable": 35, "Desk": 45, "DiningTable": 60, "Dresser": 45, "Sofa": 50}
 
 
@@ -277,13 +279,13 @@ def on(receptacle: Receptacle, dice: Dice) -> Position:
     )
 
 
-#: Types that can be picked up although nothing is listed to hold them.
+#: Types that can be picked up although the wheel lists no receptacle for them.
 _HELD_BY_NONE = ("Boots", "Footstool", "PaperTowelRoll", "ScrubBrush", "TeddyBear")
 
 
 @lru_cache(maxsize=1)
 def pickupable_types() -> frozenset[str]:
-    """Types of objects that can be picked up (slices, which only the simulator makes, are left out)."""
+    """Types of objects that can be picked up, without slices, which exist only in the simulator."""
     holds = wheel.constants()["VAL_RECEPTACLE_OBJECTS"]
     names = {name for held in holds.values() for name in held if not name.endswith("Sliced")}
     return frozenset(names.union(_HELD_BY_NONE))

@@ -1,6 +1,6 @@
-"""What the installed ``alfworld`` wheel carries: domain, grammar, constants, goals and scene layouts.
+"""The data in the installed ``alfworld`` wheel: domain, grammar, constants, goals and scene layouts.
 
-The package is found but never imported: importing it makes a cache folder in the user's home and sets the variable
+The package is located but never imported: an import creates a cache folder in the user's home and sets the variable
 ``ALFWORLD_DATA``.  Its two data modules (``gen/constants.py``, ``gen/goal_library.py``) import nothing of it and are
 read by path.
 """
@@ -21,7 +21,7 @@ from handoff.errors import DataError
 
 @lru_cache(maxsize=1)
 def root() -> Path:
-    """The folder of the installed package.  Raises :class:`~handoff.errors.DataError` if there is none."""
+    """The folder of the installed package.  Raises :class:`~handoff.errors.DataError` if it is not installed."""
     spec = importlib.util.find_spec("alfworld")
     if spec is None or not spec.submodule_search_locations:
         raise DataError("the alfworld package is not installed; the built-in games need it (pip install alfworld)")
@@ -48,13 +48,13 @@ def grammar() -> str:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of the UTF-8 text in hexadecimal, as ``sha256sum`` of the file gives it."""
+    """sha256 of the UTF-8 text in hexadecimal, the same as ``sha256sum`` of the file."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def constants() -> Mapping[str, Any]:
-    """Names of ``gen/constants.py``: what may hold what, which objects can be heated, scene types."""
+    """Names of ``gen/constants.py``: contents of receptacles, properties of objects, scene types."""
     return runpy.run_path(str(_path("gen/constants.py")))
 
 
@@ -65,23 +65,23 @@ def goals() -> Mapping[str, Mapping[str, Any]]:
     return library
 
 
-def layout(scene: int, what: str) -> Any:
-    """One of the files of a scene.
+def layout(scene: int, part: str) -> Any:
+    """One file of a scene.
 
     ``points``: reachable floor points as pairs (x, z) in quarter metres, integers, in the file's order;
     ``objects``: names of the object types in the scene; ``openable``: receptacle id -> [x, z, rotation, horizon], the
-    point (metres, degrees) from which it can be used.
+    point (metres, degrees) at which the agent can use it.
     """
-    if what == "points":
+    if part == "points":
         import numpy as np
 
         array = np.load(_path(f"gen/layouts/FloorPlan{scene}-layout.npy"), allow_pickle=False)
         return [(round(float(x) * 4), round(float(z) * 4)) for x, z in array]
-    return json.loads(_path(f"gen/layouts/FloorPlan{scene}-{what}.json").read_bytes())
+    return json.loads(_path(f"gen/layouts/FloorPlan{scene}-{part}.json").read_bytes())
 
 
 def scenes_digest() -> str:
-    """sha256 over the scene files, constants and goals that games are generated from."""
+    """sha256 over the scene files, constants and goals behind the generated games."""
     total = hashlib.sha256()
     names = [path.relative_to(root()).as_posix() for path in root().glob("gen/layouts/FloorPlan*-*.*")]
     for name in sorted([*names, "gen/constants.py", "gen/goal_library.py"]):
@@ -89,3 +89,8 @@ def scenes_digest() -> str:
         total.update(f"{name} {len(data)}\n".encode())
         total.update(data)
     return total.hexdigest()
+
+
+def digests() -> dict[str, str]:
+    """sha256 of the parts behind the generated games."""
+    return {"domain": text_digest(domain()), "grammar": text_digest(grammar()), "scenes": scenes_digest()}

@@ -1,8 +1,8 @@
-"""The reference engine: textworld's ``PddlEnv`` under alfworld's demangler, records normalised.
+"""The reference engine: textworld's ``PddlEnv`` under alfworld's demangler, with normalised records.
 
-Every claim of a run is certified on this engine.  It is kept as it is shipped, only given a memory of what it works out
-again and again from the same text (:mod:`handoff.envs.alfworld.native.memory`).  textworld cannot go back, has global state in
-its parser and is not thread safe: one engine belongs to one thread of one process.
+Every claim of a run is certified on this engine.  It is the shipped one with a memory for functions of text
+(:mod:`handoff.envs.alfworld.native.memory`).  textworld cannot return to a state, has global state in its parser and is
+not thread safe: one engine belongs to one thread of one process.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def host_unharmed() -> Iterator[None]:
 def _untouched_host() -> Iterator[None]:
     """Import textworld and alfworld without their side effects.
 
-    alfworld makes the folder that ``ALFWORLD_DATA`` names and sets the variable where it is not set, after which the
-    built-in games would no longer be the default; textworld draws from numpy's global generator.
+    alfworld creates the folder that ``ALFWORLD_DATA`` names, and sets the variable where it is unset; then the built-in
+    games would no longer be the default.  textworld draws from numpy's global generator.
     """
-    given = os.environ.get("ALFWORLD_DATA")
+    data = os.environ.get("ALFWORLD_DATA")
     random_state = np.random.get_state()
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["ALFWORLD_DATA"] = scratch
@@ -49,14 +49,14 @@ def _untouched_host() -> Iterator[None]:
             yield
         finally:
             np.random.set_state(random_state)
-            if given is None:
+            if data is None:
                 del os.environ["ALFWORLD_DATA"]
             else:
-                os.environ["ALFWORLD_DATA"] = given
+                os.environ["ALFWORLD_DATA"] = data
 
 
 class NativeEngine:
-    """One textworld environment, reused for game after game (each new one would leak a mapped library)."""
+    """One textworld environment, reused for every game (a new one would leak a mapped library)."""
 
     def __init__(self) -> None:
         try:
@@ -92,7 +92,7 @@ class NativeEngine:
         return _record(state)
 
     def step(self, action: str) -> Record:
-        """Take one action; text that is no admissible command changes nothing and says so."""
+        """Take one action.  An inadmissible one changes nothing and says so."""
         self._one_thread()
         if self._loaded is None:
             raise EnvironmentFault("step before reset")
@@ -104,7 +104,7 @@ class NativeEngine:
         if threading.get_ident() != self._thread:
             raise EnvironmentFault(
                 "the native ALFWorld engine is not thread-safe: use it only in the thread that made it, "
-                "or one process per environment"
+                "or in one process per environment"
             )
 
 

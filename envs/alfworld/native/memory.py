@@ -1,8 +1,8 @@
-"""A memory for textworld, which works the same things out again from the same text at every reset and every step.
+"""A memory for textworld, which repeats the same work on the same text at every reset and every step.
 
-Remembered are functions of text alone: the translation of a game from PDDL to SAS (over 90% of a reset's time; on disk
-too), and what the grammar's two parsers make of a rule or a condition (over two thirds of a step's).  Nothing else of
-textworld is changed, so it gives the records that it gives without.
+It covers functions of text alone: the translation of a game from PDDL to SAS (over 90% of a reset's time; cached on
+disk too), and the results of the grammar's two parsers (over two thirds of a step's time).  Nothing else of textworld
+changes, so the records are the same with and without it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 from handoff.canonical import digest
 from handoff.envs.alfworld.compiled import cache, sas
 
-_GAMES = 32  # whose translations, two each of some MB, are kept in a process
-_TEXTS = 2**14  # rules and conditions kept in a process; the release's grammar has some hundred
+_GAMES = 32  # whose two translations, of some MB each, a process keeps
+_TEXTS = 2**14  # rules and conditions that a process keeps; the release's grammar has a few hundred
 
 
 class _Translator:
-    """Stands where textworld expects the ``fast_downward`` module, and remembers what ``pddl2sas`` gave.
+    """Replaces the ``fast_downward`` module in textworld, and remembers the results of ``pddl2sas``.
 
-    What is kept on disk is the SAS text, by content digest; the task object is parsed from the PDDL again, which takes
-    some milliseconds.  In memory it is shared between resets: textworld only reads it.
+    The disk keeps the SAS text by content digest; the task object is parsed from the PDDL again, in some milliseconds.
+    Resets share the one in memory, since textworld only reads it.
     """
 
     def __init__(self, module: Any) -> None:
@@ -57,7 +57,7 @@ class _Translator:
         from fast_downward.translate import normalize
         from fast_downward.translate.pddl_parser import lisp_parser, parsing_functions
 
-        with contextlib.redirect_stdout(io.StringIO()):  # it warns about facts that are given twice
+        with contextlib.redirect_stdout(io.StringIO()):  # it warns about repeated facts
             task = parsing_functions.parse_task(
                 lisp_parser.parse_nested_list(domain.split("\n")), lisp_parser.parse_nested_list(problem.split("\n"))
             )
@@ -66,41 +66,41 @@ class _Translator:
 
 
 def _parsing_once(parse: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """``parse``, a function of its text, doing each text once.  Copies are handed out: textworld writes into them."""
-    once = functools.lru_cache(maxsize=_TEXTS)(parse)
+    """``parse``, a function of its text, with a memory.  It returns copies, since textworld writes into them."""
+    memory = functools.lru_cache(maxsize=_TEXTS)(parse)
 
     @functools.wraps(parse)
     def parsed(*arguments: Any, **options: Any) -> list[Any]:
-        return deepcopy(once(*arguments, **options))
+        return deepcopy(memory(*arguments, **options))
 
     return parsed
 
 
 @functools.cache
 def install() -> None:
-    """Give the textworld of this process its memory (once, however often it is called)."""
+    """Give the textworld of this process its memory.  Further calls do nothing."""
     from textworld.envs.pddl import logic, textgen
     from textworld.logic import Rule
 
     logic.fast_downward = _Translator(logic.fast_downward)
     textgen._parse_and_convert = _parsing_once(textgen._parse_and_convert)
-    # Rules are only read, so all may share one.
+    # textworld only reads rules, so all users can share one.
     Rule.parse_conjunctive_query = staticmethod(functools.lru_cache(maxsize=_TEXTS)(Rule.parse_conjunctive_query))
 
 
 @contextlib.contextmanager
 def without() -> Iterator[None]:
-    """textworld as it ships, to compare with."""
+    """The shipped textworld, for comparison."""
     from textworld.envs.pddl import logic, textgen
     from textworld.logic import Rule
 
     install()
-    kept = logic.fast_downward, textgen._parse_and_convert, Rule.parse_conjunctive_query
-    logic.fast_downward = kept[0].shipped
-    textgen._parse_and_convert = kept[1].__wrapped__
-    Rule.parse_conjunctive_query = staticmethod(kept[2].__wrapped__)
+    patched = logic.fast_downward, textgen._parse_and_convert, Rule.parse_conjunctive_query
+    logic.fast_downward = patched[0].shipped
+    textgen._parse_and_convert = patched[1].__wrapped__
+    Rule.parse_conjunctive_query = staticmethod(patched[2].__wrapped__)
     try:
         yield
     finally:
-        logic.fast_downward, textgen._parse_and_convert = kept[:2]
-        Rule.parse_conjunctive_query = staticmethod(kept[2])
+        logic.fast_downward, textgen._parse_and_convert = patched[:2]
+        Rule.parse_conjunctive_query = staticmethod(patched[2])

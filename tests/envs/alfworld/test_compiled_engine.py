@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.mini_games import GRAMMAR, mini_game
 from kit.shared import shared_path
 
 from handoff.canonical import canonical
-from handoff.envs.alfworld.cli.distance import distance
 from handoff.envs.alfworld.compiled import grammar
+from handoff.envs.alfworld.compiled.demangling import demangle
 from handoff.envs.alfworld.compiled.engine import CompiledGame
 from handoff.envs.alfworld.compiled.grammar import Predicate
-from handoff.envs.alfworld.compiled.names import demangle
-from handoff.envs.alfworld.compiled.queries import Hierarchy, Table, matches
+from handoff.envs.alfworld.compiled.queries import FactTable, Hierarchy, matches
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, Game, load_game
 from handoff.envs.alfworld.native.engine import NativeEngine
-from handoff.envs.alfworld.vector import VectorAlfworld
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError
 from handoff.records import Record, to_json
 
 
@@ -233,7 +228,7 @@ def test_a_task_sentence_that_is_code_is_neither_run_nor_accepted(games: dict[st
         ('template :: "look"', 'template :: "look [{x.name | in(x:thing, p:place)}]"', "depend on 'in'"),
         ("{x.name}. #scene#", "{y.name}. #scene#", "'y'"),
         ("action stare", "action gaze", "no text for the action 'stare'"),
-        ('template :: "go {q}"', 'template :: "go #scene#"', "out of other rules"),
+        ('template :: "go {q}"', 'template :: "go #scene#"', "from other rules"),
     ],
 )
 def test_a_grammar_that_the_engine_does_not_know_is_refused_by_name(old: str, new: str, named: str) -> None:
@@ -243,7 +238,7 @@ def test_a_grammar_that_the_engine_does_not_know_is_refused_by_name(old: str, ne
     def play() -> None:
         compiled = CompiledGame.compile(game.domain, GRAMMAR.replace(old, new), game.problem)
         state = compiled.initial
-        for command in compiled.commands(state):  # texts are worked out when an action is first taken
+        for command in compiled.admissible(state):  # texts are worked out when an action is first taken
             compiled.step(state, command)
 
     with pytest.raises(DataError, match=named):
@@ -263,7 +258,7 @@ def test_a_game_from_the_disk_cache_plays_as_the_one_just_compiled(
     cached = CompiledGame.of(game)
     rng, commands, state = random.Random(5), [], fresh.initial
     for _ in range(40):
-        commands.append(rng.choice(fresh.commands(state)))
+        commands.append(rng.choice(fresh.admissible(state)))
         state, _ = fresh.step(state, commands[-1])
     assert cached.replay(commands) == fresh.replay(commands)
     assert cached.certify(state, 2) == fresh.certify(state, 2)
@@ -338,118 +333,11 @@ def test_answers_of_a_query_come_in_textworlds_order(data: st.DataObject) -> Non
         {(ph.name, ph.type): (var.name, var.type) for ph, var in mapping.items()}
         for mapping in state.all_assignments(rule, {Placeholder(*k): Variable(*v) for k, v in bound.items()})
     ]
-    table = Table()
+    table = FactTable()
     for predicate, a, b in rows:
         table.add(predicate, (a, b))
     mine = tuple(Predicate(p, ((a, kind_of[a]), (b, kind_of[b]))) for p, a, b in query)
     assert list(matches(mine, bound, table.facts, Hierarchy(kinds))) == expected
-
-
-# ------------------------------------------------------------------------------------------------------ vector wrapper
-
-
-def test_places_of_a_vector_environment_play_what_single_episodes_play(compiled: dict[str, CompiledGame]) -> None:
-    games = list(compiled.values())
-    envs = VectorAlfworld(games, num_envs=3)
-    observations, infos = envs.reset(seed=0)
-    singles = [game.episode() for game in games[:3]]
-    rng = random.Random(0)
-    for _ in range(10):
-        commands = [rng.choice(infos["admissible"][i]) for i in range(3)]
-        observations, rewards, terminations, truncations, infos = envs.step(commands)
-        records = [episode.step(command) for episode, command in zip(singles, commands, strict=True)]
-        assert observations == tuple(record.observation for record in records)
-        assert list(infos["admissible"]) == [record.admissible for record in records]
-        assert rewards.tolist() == [record.score for record in records]
-        assert terminations.tolist() == [record.won for record in records]
-        assert not truncations.any()
-
-
-def test_episodes_end_by_success_or_by_length_and_the_next_step_starts_the_next_game(
-    compiled: dict[str, CompiledGame],
-) -> None:
-    first, second = compiled["look_at_obj_in_light"], compiled["pick_and_place_simple"]
-    plan = first.plan(first.initial)
-    envs = VectorAlfworld([first, second], num_envs=1, max_steps=len(plan))
-    envs.reset(seed=0)
-    for command in plan:
-        _, rewards, terminations, truncations, _ = envs.step([command])
-    assert (rewards.tolist(), terminations.tolist(), truncations.tolist()) == ([1.0], [True], [False])
-    observations, rewards, terminations, truncations, _ = envs.step(["ignored"])
-    assert observations == (second.reset_record.observation,)
-    assert (rewards.tolist(), terminations.tolist(), truncations.tolist()) == ([0.0], [False], [False])
-    for _ in plan:
-        _, _, terminations, truncations, _ = envs.step(["look"])
-    assert (terminations.tolist(), truncations.tolist()) == ([False], [True])
-
-
-def test_an_episode_that_ends_starts_the_next_one_in_the_same_step_if_asked(compiled: dict[str, CompiledGame]) -> None:
-    first, second = compiled["look_at_obj_in_light"], compiled["pick_and_place_simple"]
-    envs = VectorAlfworld([first, second], num_envs=2, autoreset="same_step")
-    envs.reset(seed=0)
-    for command in first.plan(first.initial):
-        observations, rewards, terminations, _, infos = envs.step([command, "look"])
-    assert terminations.tolist() == [True, False]
-    assert rewards.tolist() == [1.0, 0.0]
-    assert observations[0] == first.reset_record.observation  # place 0 plays game (0 + 1 * 2) % 2 next
-    _, records = first.replay(first.plan(first.initial))
-    assert infos["final_obs"][0] == records[-1].observation
-    assert infos["_final_obs"].tolist() == [True, False]
-    assert infos["final_info"]["won"].tolist() == [True, False]
-
-
-def test_misuse_of_a_vector_environment_is_one_sentence(compiled: dict[str, CompiledGame]) -> None:
-    game = compiled["pick_and_place_simple"]
-    envs = VectorAlfworld([game], num_envs=2, max_steps=1, autoreset="disabled")
-    with pytest.raises(UsageError, match="before reset"):
-        envs.step(["look", "look"])
-    envs.reset()
-    with pytest.raises(UsageError, match="1 commands for 2 places"):
-        envs.step(["look"])
-    envs.step(["look", "look"])
-    with pytest.raises(UsageError, match="has ended"):
-        envs.step(["look", "look"])
-    envs.reset(options={"reset_mask": np.array([True, True])})
-    envs.step(["look", "look"])
-    with pytest.raises(UsageError, match="autoreset is one of"):
-        VectorAlfworld([game], num_envs=1, autoreset="sometimes")
-
-
-# -------------------------------------------------------------------------------------------------------- command line
-
-
-def _write(game: Game, folder: Path) -> Path:
-    path = folder / "game.tw-pddl"
-    path.write_text(
-        json.dumps(
-            {
-                "pddl_domain": game.domain,
-                "grammar": game.grammar,
-                "pddl_problem": game.problem,
-                "walkthrough": list(game.walkthrough or ()),
-            }
-        )
-    )
-    return path
-
-
-def test_the_distance_curve_of_a_walkthrough_ends_at_0_and_marks_what_is_not_admissible(
-    games: dict[str, Game], tmp_path: Path
-) -> None:
-    game = games["pick_clean_then_place_in_recep"]
-    path = _write(game, tmp_path)
-    shown = CliRunner().invoke(distance, [str(path), "--json", "--limit", "12"])
-    assert shown.exit_code == 0
-    points = json.loads(shown.output)["points"]
-    assert [point["action"] for point in points] == ["", *(game.walkthrough or ())]
-    assert points[-1]["distance"] == 0
-    assert points[-2]["distance"] == 1
-    actions = tmp_path / "actions.txt"
-    actions.write_text("look\nfly to the moon\n")
-    shown = CliRunner().invoke(distance, [str(path), "--actions", str(actions), "--limit", "1"])
-    assert shown.exit_code == 0
-    assert [line.split()[1] for line in shown.output.splitlines()] == ["-", "-", "-"]
-    assert "fly to the moon  (not admissible)" in shown.output
 
 
 def test_a_grammar_is_parsed_once_for_all_sentences() -> None:
@@ -458,8 +346,8 @@ def test_a_grammar_is_parsed_once_for_all_sentences() -> None:
     texts = {source.load(task).grammar for task in source.tasks("valid_seen")[::9]}
     assert len(texts) > 4
     for text in texts:
-        assert grammar.parse(text) == grammar._parse(text)
+        assert grammar.parse(text) == grammar.parse_whole(text)
     # A sentence that is more than plain words is parsed as it stands.
     odd = text.replace("Your task is to: ", "Your task is to: #intro# ")
     assert odd != text
-    assert grammar.parse(odd) == grammar._parse(odd)
+    assert grammar.parse(odd) == grammar.parse_whole(odd)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from kit.mini_games import DOMAIN, GRAMMAR, mini_game
+from kit.planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled import cache, sas
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.downward import PlannerLibrary
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, Game
 from handoff.envs.alfworld.native.engine import NativeEngine
@@ -45,7 +45,7 @@ def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> Iterator[tuple[i
     state = dynamics.initial
     for _ in range(steps):
         plan = dynamics.plan(state)
-        command = plan[0] if plan and rng.random() < 0.4 else rng.choice(dynamics.commands(state))
+        command = plan[0] if plan and rng.random() < 0.4 else rng.choice(dynamics.admissible(state))
         yield state, command
         state = dynamics.apply(state, command)
 
@@ -59,11 +59,11 @@ def test_states_commands_and_depth_2_certificates_equal_the_planner_librarys(kin
     checked = 0
     for state, command in walk(dynamics, 16, random.Random(kind)):
         assert facts_of(dynamics, state) == library.facts() & changing
-        assert dynamics.commands(state) == library.commands()
+        assert dynamics.admissible(state) == library.admissible()
         assert dynamics.won(state) == library.won()
         assert dynamics.certify(state, 2) == library.certify(2)
         checked += 1
-        library.apply_command(command)
+        library.apply_action(command)
     assert checked == 16
 
 
@@ -74,12 +74,12 @@ def test_certificates_of_any_depth_equal_plain_enumeration_in_a_domain_unlike_al
     library = PlannerLibrary(game.domain, game.problem, dynamics)
     found: set[int | None] = set()
     for state, command in walk(dynamics, 12, random.Random(seed)):
-        assert dynamics.commands(state) == library.commands()
+        assert dynamics.admissible(state) == library.admissible()
         for depth in (1, 2, 3, 4):
             certificate = dynamics.certify(state, depth)
             assert certificate == library.certify(depth)
             found.add(certificate.distance)
-        library.apply_command(command)
+        library.apply_action(command)
     assert found
 
 
@@ -152,9 +152,9 @@ def test_depth_2_paths_win_natively_and_what_is_no_bridge_does_not(games: dict[s
 
     assert ends_won(*certificate.path)
     rng = random.Random(3)
-    others = [command for command in dynamics.commands(state) if command not in certificate.bridges]
+    others = [command for command in dynamics.admissible(state) if command not in certificate.bridges]
     for first in rng.sample(others, 4):
-        for second in rng.sample(dynamics.commands(dynamics.apply(state, first)), 2):
+        for second in rng.sample(dynamics.admissible(dynamics.apply(state, first)), 2):
             assert not ends_won(first, second)
 
 
@@ -206,7 +206,7 @@ def test_of_two_actions_behind_one_command_the_native_engines_choice_is_taken() 
 def test_text_that_is_no_command_leaves_the_state_and_spaces_around_one_do_not_matter(games: dict[str, Game]) -> None:
     dynamics = dynamics_of(games["look_at_obj_in_light"])
     state = dynamics.initial
-    some = next(command for command in dynamics.commands(state) if command.startswith("go to"))
+    some = next(command for command in dynamics.admissible(state) if command.startswith("go to"))
     for text in ("", "  ", some.upper(), some + ".", some.replace(" ", "  "), "xyzzy"):
         assert dynamics.apply(state, text) == state
     assert dynamics.apply(state, f" {some}\n") == dynamics.apply(state, some) != state

@@ -19,7 +19,7 @@ from handoff.envs.alfworld.cli.games import games
 from handoff.envs.alfworld.games import builtin
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, FolderSource, grammar_problem, load_game
-from handoff.envs.alfworld.generator import generate, wheel
+from handoff.envs.alfworld.generator import generate, proofs, wheel
 from handoff.envs.alfworld.generator.dice import Dice
 from handoff.envs.alfworld.generator.drafts import SPLIT_SCENES, drafts
 from handoff.envs.alfworld.generator.planning import Facts, plan
@@ -131,10 +131,10 @@ def test_a_game_of_each_type_is_won_natively_exactly_at_the_last_step_of_its_pla
 def test_the_check_before_writing_refuses_a_plan_that_stops_early_or_says_what_cannot_be_done() -> None:
     engine = NativeEngine()
     recipe = next(r for r in RECIPES["valid_seen"] if r.type == "pick_and_place_simple")
-    with pytest.raises(EnvironmentFault, match="is not won after command"):
-        generate.prove(attrs.evolve(recipe, plan=recipe.plan[:-1]), engine)
-    with pytest.raises(EnvironmentFault, match="command 1 of its plan, 'go to moon 1', is not admissible"):
-        generate.prove(attrs.evolve(recipe, plan=("go to moon 1", *recipe.plan)), engine)
+    with pytest.raises(EnvironmentFault, match="is not won after action"):
+        proofs.prove(attrs.evolve(recipe, plan=recipe.plan[:-1]), engine)
+    with pytest.raises(EnvironmentFault, match="action 1 of its plan, 'go to moon 1', is not admissible"):
+        proofs.prove(attrs.evolve(recipe, plan=("go to moon 1", *recipe.plan)), engine)
 
 
 def test_no_object_of_the_task_lies_where_the_task_wants_it_at_the_start() -> None:
@@ -306,7 +306,7 @@ def test_generate_gives_the_same_files_with_one_and_with_two_workers_and_goes_on
     generate.generate("train", 2, 7, one, workers=1, progress=Silent())
     assert {path.relative_to(one): path.read_bytes() for path in one.rglob("*") if path.is_file()} == files
     assert kept.stat().st_mtime_ns == before
-    with pytest.raises(UsageError, match="holds games made otherwise"):
+    with pytest.raises(UsageError, match=r"has games of another command \(seed differ\)"):
         generate.generate("train", 2, 8, one, workers=1, progress=Silent())
 
 

@@ -1,7 +1,7 @@
-"""The planner library's own state ids: a second implementation of the dynamics, to check and to measure ours against.
+"""The planner library with its state ids: a second implementation of the dynamics, for checks and measurements.
 
-``libdownward`` is what steps a game under textworld.  It can go back to a state that it has seen, which textworld
-cannot use (its texts would be out of step), but a plain exhaustive search can.
+``libdownward`` steps a game under textworld.  It can return to an earlier state.  textworld cannot use that (its texts
+would be out of step), but a plain exhaustive search can.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PlannerLibrary:
         self._library.set_state_id(state_id)
 
     def applicable(self) -> list[int]:
-        """The applicable operators in the library's order, the first of every command text."""
+        """The applicable operators in the library's order, the first of every action text."""
         count = self._library.get_applicable_operators_count()
         self._library.get_applicable_operators(self._operators)
         text = self._text
@@ -49,15 +49,15 @@ class PlannerLibrary:
             first.setdefault(text[index], index)
         return list(first.values())
 
-    def commands(self) -> tuple[str, ...]:
-        """The commands of the applicable operators, sorted."""
+    def admissible(self) -> tuple[str, ...]:
+        """The actions of the applicable operators, sorted."""
         return tuple(sorted(self._text[index] for index in self.applicable()))
 
     def apply(self, operator: int) -> None:
         self._library.apply_operator(operator, self._effects)
 
-    def apply_command(self, command: str) -> None:
-        self.apply(next(index for index in self.applicable() if self._text[index] == command))
+    def apply_action(self, action: str) -> None:
+        self.apply(next(index for index in self.applicable() if self._text[index] == action))
 
     def won(self) -> bool:
         return bool(self._library.check_goal())
@@ -65,13 +65,13 @@ class PlannerLibrary:
     def facts(self) -> frozenset[Fact]:
         """The facts that hold, derived ones included."""
         self._library.get_state(self._atoms)
-        found = set()
+        facts = set()
         for atom in self._atoms:
             kind, _, rest = atom.name.partition(" ")
             if kind == "Atom":
                 name, _, arguments = rest.partition("(")
-                found.add((name, *(part for part in arguments[:-1].split(", ") if part)))
-        return frozenset(found)
+                facts.add((name, *(part for part in arguments[:-1].split(", ") if part)))
+        return frozenset(facts)
 
     def certify(self, depth: int) -> Certificate:
         """The certificate by plain enumeration: every sequence applied, the goal checked after each."""

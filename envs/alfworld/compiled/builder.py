@@ -1,20 +1,20 @@
-"""From a translated game to a machine over bits (:mod:`~handoff.envs.alfworld.compiled.bits`).
+"""Builds the bit task of a translated game.
 
-Facts that never change are worked into the conditions, derived facts are expanded to what they follow from, and the
-agent's location is found as the group of facts of one predicate of which exactly one always holds (proved operator by
-operator).
+Facts that never change are folded into the conditions, and derived facts are expanded to the facts behind them.  The
+agent's location is the group of facts of one predicate of which exactly one always holds, proved operator by operator.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
-from handoff.envs.alfworld.compiled.bits import BitTask, Condition, Op, each
-from handoff.envs.alfworld.compiled.grammar import Each, Grammar, Predicate, Symbol, Text, Value
-from handoff.envs.alfworld.compiled.names import demangle
-from handoff.envs.alfworld.compiled.queries import Facts, Hierarchy, Row, Table, Typed, matches
+from handoff.envs.alfworld.compiled.bit_task import BitTask, Condition, Op
+from handoff.envs.alfworld.compiled.demangling import demangle
+from handoff.envs.alfworld.compiled.disjoint import disjoint
+from handoff.envs.alfworld.compiled.grammar import Each, Grammar, Text, Value
+from handoff.envs.alfworld.compiled.queries import Arguments, FactLookup, FactTable, Hierarchy, Typed, matches
 from handoff.envs.alfworld.compiled.sas import Effect, Literal, Problem
 from handoff.errors import DataError
 
@@ -22,15 +22,16 @@ _MOST_CASES = 100_000
 
 
 def build(problem: Problem, grammar: Grammar) -> BitTask:
-    """The machine of a translated game with the commands of its grammar.
+    """The bit task of a translated game, with the action texts of its grammar.
 
-    Raises :class:`~handoff.errors.DataError`, naming the construct, for what the compiled engine does not know.
+    Raises :class:`~handoff.errors.DataError`, naming the construct, for a game that the compiled engine does not know.
     """
-    builder = _Builder(problem)
-    ops = _Exclusive(builder).settle(builder.operators(grammar))
+    builder = _TaskBuilder(problem)
+    facts = tuple(problem.facts[v] for v in builder.variables)
+    ops = disjoint(builder.operators(grammar), facts, builder.initial, builder.place_mask)
     return BitTask(
-        facts=tuple(problem.facts[v] for v in builder.variables),
-        places=builder.place_mask.bit_count(),
+        facts=facts,
+        places=len(builder.places),
         initial=builder.initial,
         goal=builder.goal(),
         ops=tuple(ops),
@@ -44,8 +45,8 @@ def build(problem: Problem, grammar: Grammar) -> BitTask:
     )
 
 
-class _Builder:
-    """``bit[v]`` is the mask of variable ``v`` (0: it never changes, or is derived)."""
+class _TaskBuilder:
+    """``bit[v]`` is the mask of variable ``v`` (0: ``v`` never changes, or is derived)."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -59,7 +60,7 @@ class _Builder:
         self._rules: dict[int, list[tuple[Literal, ...]]] = defaultdict(list)
         for axiom in problem.axioms:
             if axiom.value == problem.initial[axiom.variable]:
-                continue  # the translator adds rules for the default value, which says the same
+                continue  # a rule for the default value, which the translator adds, says nothing new
             self._rules[axiom.variable].append(axiom.conditions)
         self._cases_memo: dict[Literal, list[frozenset[Literal]]] = {}
         place = _location_group(problem, changing)
@@ -92,7 +93,7 @@ class _Builder:
 
     def conditions(self, literals: Iterable[Literal]) -> list[Condition]:
         """The conjunction of ``literals`` as a disjunction of conditions over bits (empty: never true)."""
-        found = []
+        conditions = []
         for case in self._conjunction(literals):
             pos = neg = 0
             for variable, value in case:
@@ -105,10 +106,10 @@ class _Builder:
             elsewhere = neg & self.place_mask
             neg &= ~elsewhere
             if not elsewhere or pos & self.place_mask:
-                found.append((pos, neg))
+                conditions.append((pos, neg))
             else:
-                found += [(pos | place, neg) for place in self.places if not place & elsewhere]
-        return list(dict.fromkeys(found))
+                conditions += [(pos | place, neg) for place in self.places if not place & elsewhere]
+        return list(dict.fromkeys(conditions))
 
     def _conjunction(self, literals: Iterable[Literal]) -> list[frozenset[Literal]]:
         cases: list[frozenset[Literal]] = [frozenset()]
@@ -131,11 +132,11 @@ class _Builder:
                 by_rules = [case for body in self._rules[variable] for case in self._conjunction(body)]
                 if value != self.problem.initial[variable]:
                     result = by_rules
-                else:  # the default: every rule fails
+                else:  # the default value: every rule fails
                     result = [frozenset()]
                     for case in by_rules:
-                        flipped = [frozenset(((v, not x),)) for v, x in case]
-                        result = [one | two for one, two in product(result, flipped)]
+                        negations = [frozenset(((v, not x),)) for v, x in case]
+                        result = [one | two for one, two in product(result, negations)]
                         if len(result) > _MOST_CASES:
                             raise DataError("a derived condition of the game has too many cases")
             self._cases_memo[literal] = list(dict.fromkeys(result))
@@ -143,7 +144,7 @@ class _Builder:
 
     @staticmethod
     def _minimal(conditions: list[Condition]) -> list[Condition]:
-        if len(conditions) > 2000:  # quadratic below, and only saves time later
+        if len(conditions) > 2000:  # the reduction is quadratic and only saves time later
             return conditions
         return [
             (pos, neg)
@@ -156,26 +157,26 @@ class _Builder:
         parameters = dict(self.problem.parameters)
         self.texts = [""] * len(self.problem.operators)
         facts = self._static_facts()
-        # The planner keeps its operators in a tree by precondition; applicable ones come out in this order.
-        rank = sorted(
+        # The planner's tree of preconditions yields applicable operators in this order.
+        order = sorted(
             range(len(self.problem.operators)),
             key=lambda i: (sorted((v, 0 if x else 1) for v, x in self.problem.operators[i].pre), i),
         )
-        found: list[Op] = []
+        ops: list[Op] = []
         seen: set[tuple[str, int, int]] = set()
-        for place, index in enumerate(rank):
+        for rank, index in enumerate(order):
             operator = self.problem.operators[index]
-            text = self.texts[index] = self._command(operator.name, grammar, parameters, facts)
+            text = self.texts[index] = self._action_text(operator.name, grammar, parameters, facts)
             steps, plain = self._change(operator.effects)
             for pos, neg in self.conditions(operator.pre):
                 if (operator.name, pos, neg) in seen:  # textworld shows one operator of a name
                     continue
                 seen.add((operator.name, pos, neg))
-                op = Op(place, index, operator.name, text, pos, neg)
+                op = Op(rank, index, operator.name, text, pos, neg)
                 op.add, op.dele = plain
                 op.steps = steps
-                found.append(op)
-        return found
+                ops.append(op)
+        return ops
 
     def _change(self, effects: Sequence[Effect]) -> tuple[tuple[tuple[int, int, int, int], ...], tuple[int, int]]:
         if all(not effect.conditions for effect in effects):
@@ -191,28 +192,28 @@ class _Builder:
             steps += [(pos, neg, *change) for pos, neg in self.conditions(effect.conditions)]
         return tuple(steps), (0, 0)
 
-    def _static_facts(self) -> Facts:
+    def _static_facts(self) -> FactLookup:
         changing = {self.problem.facts[v][0] for v in self.variables}
-        table = Table()
+        table = FactTable()
         for predicate, *arguments in self.problem.given:
             table.add(predicate, tuple((argument, self.types[argument]) for argument in arguments))
 
-        def facts(predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Row]:
+        def facts(predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
             if predicate.startswith("not_") or predicate in changing:
                 raise DataError(
-                    f"the game's grammar makes a command depend on {predicate!r}, which changes during play; "
-                    "the compiled engine does not know such commands"
+                    f"the game's grammar makes the text of an action depend on {predicate!r}, which changes during "
+                    "play; the compiled engine does not support this"
                 )
             return table.facts(predicate, types, known)
 
         return facts
 
-    def _command(
+    def _action_text(
         self,
         name: str,
         grammar: Grammar,
         parameters: dict[str, tuple[tuple[str, str], ...]],
-        facts: Facts,
+        facts: FactLookup,
     ) -> str:
         action, *arguments = name.split()
         if action not in grammar.actions or action not in parameters:
@@ -221,141 +222,23 @@ class _Builder:
             (parameter.strip("?"), kind): (argument, kind)
             for (parameter, kind), argument in zip(parameters[action], arguments, strict=False)
         }
-        return "".join(self._template(grammar.actions[action].template, grammar, bound, facts, 0))
-
-    def _template(
-        self,
-        symbols: Sequence[Symbol],
-        grammar: Grammar,
-        bound: dict[Typed, Typed],
-        facts: Facts,
-        depth: int,
-    ) -> list[str]:
         parts: list[str] = []
-        for symbol in symbols:
+        for symbol in grammar.actions[action].template:
             if isinstance(symbol, Text):
                 parts.append(symbol.text)
             elif isinstance(symbol, Value):
-                parts.append(value(symbol, {ph: entity for (ph, _), entity in bound.items()}, self.names))
+                parts.append(symbol.evaluate({ph: entity for (ph, _), entity in bound.items()}, self.names))
             elif isinstance(symbol, Each) and isinstance(symbol.body, Value):
-                found = [
-                    value(symbol.body, {ph: entity for (ph, _), entity in match.items()}, self.names)
-                    for match in matches(self._known(symbol.query), bound, facts, self.hierarchy)
+                texts = [
+                    symbol.body.evaluate({ph: entity for (ph, _), entity in match.items()}, self.names)
+                    for match in matches(symbol.query, bound, facts, self.hierarchy)
                 ]
-                if symbol.listed and len(found) != 1:
-                    raise DataError("the game's grammar makes a command out of a list, which is not supported")
-                parts += found
+                if symbol.listed and len(texts) != 1:
+                    raise DataError("the game's grammar makes an action's text from a list, which is not supported")
+                parts += texts
             else:
-                raise DataError("the game's grammar makes a command out of other rules, which is not supported")
-        return parts
-
-    def _known(self, query: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
-        for predicate in query:
-            for _, kind in predicate.parameters:
-                if kind not in self.hierarchy:
-                    raise DataError(f"the game's grammar speaks of an unknown type {kind!r}")
-        return query
-
-
-def value(expression: Value, entities: Mapping[str, Typed], names: Mapping[str, str]) -> str:
-    """The text of an expression.  Raises :class:`~handoff.errors.DataError` for a variable that stands for nothing."""
-    parts = []
-    for term in expression.terms:
-        text = ""
-        for alternative in term:
-            if isinstance(alternative, str):
-                text = alternative
-            else:
-                variable, attribute = alternative
-                if variable not in entities or entities[variable][0] not in names:
-                    raise DataError(f"the game's grammar speaks of {variable!r}, which stands for nothing there")
-                identifier, kind = entities[variable]
-                text = {
-                    "name": names[identifier],
-                    "id": identifier,
-                    "type": kind,
-                    "definite": "the",
-                    "indefinite": "a",
-                }[attribute]
-            if text:
-                break
-        parts.append(text)
-    return "".join(parts)
-
-
-class _Exclusive:
-    """Gives ``ops`` conditions under which no two of one command text ever apply together.
-
-    Where two could, textworld takes the first, so the later ones get the first's failure as a further condition.
-    Mostly it is proved that they cannot: they contradict each other, or ask for two facts of a group of which at most
-    one ever holds (an object is in one place).
-    """
-
-    def __init__(self, builder: _Builder) -> None:
-        self._place_mask = builder.place_mask
-        self._initial = builder.initial
-        self._fact = {builder.bit[v]: builder.problem.facts[v] for v in builder.variables}
-        self._about: dict[tuple[str, str], int] = defaultdict(int)
-        for bit, (predicate, *arguments) in self._fact.items():
-            for argument in arguments:
-                self._about[predicate, argument] |= bit
-        self._adders: dict[int, list[Op]] = defaultdict(list)
-        self._memo: dict[int, bool] = {}
-
-    def settle(self, ops: list[Op]) -> list[Op]:
-        """``ops``, those that could coincide with an earlier one cut into cases in which they do not."""
-        for op in ops:
-            for bit in each(op.adds()):
-                self._adders[bit].append(op)
-        by_text: dict[str, list[Op]] = defaultdict(list)
-        for op in ops:
-            by_text[op.text].append(op)
-        result = []
-        for alternatives in by_text.values():
-            settled: dict[int, list[Op]] = defaultdict(list)
-            for op in alternatives:
-                place = op.pos & self._place_mask
-                rivals = [
-                    rival
-                    for where, there in settled.items()
-                    if not (place and where) or where == place
-                    for rival in there
-                ]
-                cases = [op]
-                for rival in rivals:
-                    if not self.apart(rival, op):
-                        cases = [part for case in cases for part in _unless(case, rival)]
-                settled[place] += cases
-                result += cases
-        return sorted(result, key=lambda op: op.rank)
-
-    def apart(self, one: Op, two: Op) -> bool:
-        """Whether it is proved that the two never apply together."""
-        if one.pos & two.neg or one.neg & two.pos:
-            return True
-        here, there = one.pos & self._place_mask, two.pos & self._place_mask
-        if here and there and here != there:
-            return True
-        return any(self._never_both(a, b) for a in each(one.pos & ~two.pos) for b in each(two.pos & ~one.pos))
-
-    def _never_both(self, a: int, b: int) -> bool:
-        (p, *first), (q, *second) = self._fact[a], self._fact[b]
-        for shared in sorted(set(first) & set(second)):
-            group = self._about[p, shared] | self._about[q, shared]
-            if group not in self._memo:
-                self._memo[group] = self._holds(group)
-            if self._memo[group]:
-                return True
-        return False
-
-    def _holds(self, group: int) -> bool:
-        if (self._initial & group).bit_count() > 1:
-            return False
-        for bit in each(group):
-            for op in self._adders[bit]:
-                if op.steps or op.add & group != bit or not op.pos & group & (op.dele | op.add):
-                    return False
-        return True
+                raise DataError("the game's grammar makes an action's text from other rules, which is not supported")
+        return "".join(parts)
 
 
 def _location_group(problem: Problem, changing: set[int]) -> set[int]:
@@ -388,22 +271,3 @@ def _exactly_one(problem: Problem, group: set[int]) -> bool:
         if len(removed) != 1 or len(added) != 1 or (removed[0], True) not in operator.pre:
             return False
     return True
-
-
-def _unless(op: Op, rival: Op) -> list[Op]:
-    """``op`` cut into disjoint cases in which ``rival`` does not apply."""
-    parts = []
-    pos, neg = op.pos, op.neg
-    for bit in each(rival.pos & ~op.pos):
-        parts.append((pos, neg | bit))
-        pos |= bit
-    for bit in each(rival.neg & ~op.neg):
-        parts.append((pos | bit, neg))
-        neg |= bit
-    found = []
-    for part_pos, part_neg in parts:
-        if not part_pos & part_neg:
-            part = Op(op.rank, op.index, op.name, op.text, part_pos, part_neg)
-            part.add, part.dele, part.steps = op.add, op.dele, op.steps
-            found.append(part)
-    return found

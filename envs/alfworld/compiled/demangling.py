@@ -1,7 +1,7 @@
-"""The names that players see, as alfworld's demangler gives them without shuffling.
+"""The names that the agent sees: alfworld's demangler without shuffling.
 
 ``desk_bar__minus_01_dot_58_bar_...`` becomes ``desk 2``: everything before the first ``_bar_`` is the kind (with
-``basin`` appended where the identifier speaks of one), and the instances of a kind are numbered downwards in the sort
+``basin`` appended where the identifier contains it), and the instances of a kind are numbered downwards in the sort
 order of the identifiers.  An identifier without ``_bar_`` keeps its text and gets a trailing space, as in alfworld.
 """
 

@@ -1,4 +1,4 @@
-"""Worker processes that are their parent's to end: no signal of the terminal reaches them, and none outlives it."""
+"""Worker processes that only their parent ends: no signal of the terminal reaches them, and none outlives the parent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,16 @@ T = TypeVar("T")
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
 
 
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:
+        return max(1, os.cpu_count() or 1)
+
+
 class Children(ProcessPoolExecutor):
-    """An executor of ``count`` new processes; ``prepare(*arguments)`` is called in each of them first."""
+    """An executor with ``count`` new processes; each calls ``prepare(*arguments)`` first."""
 
     def __init__(
         self, count: int, prepare: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()

@@ -1,13 +1,15 @@
-"""A game as a machine over bits: what the compiled engine keeps of it.
+"""A game as a machine over bits: plain data that can be written as JSON and read back.
 
 Every fact that some operator can change is one bit of a Python integer.  The bits of the agent's location come first,
-so that operators are found by location.  :mod:`~handoff.envs.alfworld.compiled.build` makes the machine from a game's texts;
-here it is plain data that can be written as JSON and read back.
+so operators can be looked up by location.  :mod:`~handoff.envs.alfworld.compiled.builder` builds the machine from a
+game's texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import attrs
@@ -22,9 +24,9 @@ Condition = tuple[int, int]
 class Op:
     """A ground action (or one case of it, where its condition is a disjunction).
 
-    ``rank`` is its place in the native engine's order of applicable operators, ``index`` its place in the translation.
-    It applies where all bits of ``pos`` and none of ``neg`` are set, and then sets ``add`` and clears ``dele``;
-    ``steps`` replaces the latter two where effects are conditional.
+    ``rank`` is its position in the native engine's order of applicable operators, ``index`` its position in the
+    translation, ``text`` the action that the agent types.  It applies where all bits of ``pos`` and none of ``neg`` are
+    set, and then sets ``add`` and clears ``dele``; ``steps`` replaces the latter two where effects are conditional.
     """
 
     __slots__ = ("add", "dele", "index", "name", "neg", "pos", "rank", "steps", "text")
@@ -43,6 +45,12 @@ class Op:
                     after = after & ~dele | add
             return after
         return state & ~self.dele | self.add
+
+    def under(self, pos: int, neg: int) -> Op:
+        """The same action under another condition."""
+        op = Op(self.rank, self.index, self.name, self.text, pos, neg)
+        op.add, op.dele, op.steps = self.add, self.dele, self.steps
+        return op
 
     def adds(self) -> int:
         """Bits that the action may set."""
@@ -63,7 +71,7 @@ class Op:
         return self.adds() | self.deletes()
 
     def asks(self) -> int:
-        """Bits that the conditions of its conditional effects look at."""
+        """Bits in the conditions of its conditional effects."""
         bits = 0
         for pos, neg, _, _ in self.steps:
             bits |= pos | neg
@@ -72,27 +80,29 @@ class Op:
 
 @attrs.frozen(eq=False)
 class BitTask:
-    """The machine.  Bit ``1 << i`` of a state says whether ``facts[i]`` holds.
-
-    The first ``places`` bits are the agent's location, exactly one of which is always set (0: there is no such group).
-    ``ops`` stand in the native engine's order and no two of one command text apply together; ``goal`` is a disjunction
-    of conditions.  ``texts[index]`` is the command of the operator of that index in the translation, and
-    ``effects[index]`` are all effects of the operator of that index in the planner's order: fact,
-    whether it holds afterwards, and whether that is without condition.  ``given``, ``types`` of entities,
-    ``hierarchy``, ``names`` and ``parameters`` of actions are what texts are made from.
-    """
+    """The machine.  Bit ``1 << i`` of a state says whether ``facts[i]`` holds."""
 
     facts: tuple[Fact, ...]
+    #: The first ``places`` bits are the agent's location; exactly one of them is always set (0: no such group).
     places: int
     initial: int
+    #: A disjunction of conditions.
     goal: tuple[Condition, ...]
+    #: In the native engine's order; no two of one text apply together.
     ops: tuple[Op, ...]
+    #: The action text of each operator, by its index in the translation.
     texts: tuple[str, ...]
+    #: All effects of each operator, by its index, in the planner's order: (fact, whether it holds afterwards, whether
+    #: the effect is unconditional).
     effects: Mapping[int, tuple[tuple[int, bool, bool], ...]]
+    #: The facts of the problem file.
     given: tuple[Fact, ...]
+    #: The type of each entity.
     types: Mapping[str, str]
     hierarchy: Hierarchy
+    #: The name of each entity.
     names: Mapping[str, str]
+    #: The parameters of each action: (name, type).
     parameters: Mapping[str, tuple[tuple[str, str], ...]]
 
     @property
@@ -105,7 +115,7 @@ class BitTask:
         return tuple(1 << i for i in range(self.places)) or (0,)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-safe form; masks are lists of bit positions, texts and names are kept once."""
+        """JSON-safe form; masks are lists of bit positions, texts and names are numbered."""
         words = _Words()
         return {
             "facts": [[words.of(word) for word in fact] for fact in self.facts],
@@ -125,15 +135,15 @@ class BitTask:
             ],
             "texts": [words.of(text) for text in self.texts],
             "effects": [
-                [index, [[v, int(holds), int(sure)] for v, holds, sure in listed]]
-                for index, listed in self.effects.items()
+                [index, [[v, int(holds), int(sure)] for v, holds, sure in effects]]
+                for index, effects in self.effects.items()
             ],
             "given": [[words.of(word) for word in fact] for fact in self.given],
             "types": dict(self.types),
             "hierarchy": [[name, list(supertypes)] for name, supertypes in self.hierarchy.declared],
             "names": dict(self.names),
             "parameters": {name: [list(pair) for pair in pairs] for name, pairs in self.parameters.items()},
-            "words": words.known(),
+            "words": words.all(),
         }
 
     @classmethod
@@ -155,8 +165,8 @@ class BitTask:
             ops=tuple(ops),
             texts=tuple([words[i] for i in data["texts"]]),
             effects={
-                index: tuple([(v, bool(holds), bool(sure)) for v, holds, sure in listed])
-                for index, listed in data["effects"]
+                index: tuple([(v, bool(holds), bool(sure)) for v, holds, sure in effects])
+                for index, effects in data["effects"]
             },
             given=tuple([tuple([words[i] for i in fact]) for fact in data["given"]]),
             types=data["types"],
@@ -178,7 +188,7 @@ class _Words:
     def of(self, word: str) -> int:
         return self._numbers.setdefault(word, len(self._numbers))
 
-    def known(self) -> list[str]:
+    def all(self) -> list[str]:
         return list(self._numbers)
 
 
@@ -197,10 +207,7 @@ def mask_of(bits: list[int]) -> int:
 
 def union(masks: Iterable[int]) -> int:
     """All bits of all masks."""
-    result = 0
-    for mask in masks:
-        result |= mask
-    return result
+    return reduce(or_, masks, 0)
 
 
 def each(bits: int) -> Iterator[int]:
