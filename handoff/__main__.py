@@ -1,4 +1,4 @@
-"""The command ``handoff``: what must stand before anything else is imported."""
+"""The command ``handoff``.  Signals are handled before anything else is imported."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 def canonical(value: Any) -> bytes:
     """Canonical JSON of a JSON-safe ``value``.
 
-    Raises ``ValueError`` for NaN and infinities and ``TypeError`` for anything that JSON has no form for.
+    Raises ``ValueError`` for NaN and infinities and ``TypeError`` for a value that JSON cannot hold.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
@@ -33,7 +33,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} stands twice in one object")
+        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} occurs twice in one object")
     return result
 
 

@@ -89,17 +89,19 @@ class Planner(Protocol):
 
 @runtime_checkable
 class Certified(Protocol):
-    """Has a reference implementation of itself, against which recorded episodes are certified: the same adapter under
-    the options that this gives."""
+    """Has a reference implementation, against which recorded episodes are certified.
+
+    It is the same adapter under the options that :meth:`reference_options` returns.
+    """
 
     def reference_options(self) -> Mapping[str, Any]: ...
 
 
 @runtime_checkable
 class Stochastic(Protocol):
-    """Its steps are draws, and it can list them.
+    """Its steps are random, and it can list their outcomes.
 
-    ``outcomes(action)`` are the states that the current one may become, as pairs (probability, snapshot) with positive
+    ``outcomes(action)`` are the possible next states, as pairs (probability, snapshot) with positive
     probabilities that sum to 1, each state once.  Listing draws nothing.  The adapter must have
     :class:`~handoff.environment.Snapshots`, with the random state inside.
     """

@@ -9,23 +9,28 @@ import os
 import stat
 from pathlib import Path
 
-#: Of a file that a user names: far more than any has, and less than fills the memory.
+#: The most bytes of a user's file: more than any has, and less than the memory.
 MOST_BYTES = 2**30
 
 
 def read(path: Path, most: int | None = None) -> bytes:
-    """A file of a folder that others may have made.  Raises ``OSError``, also for a pipe or a device, which would be
-    waited for or never end, and beyond ``most`` bytes."""
-    found = path.stat()
-    _require(path, stat.S_ISREG(found.st_mode), "it is not a regular file")
+    """Read an untrusted file.
+
+    Raises ``OSError``, also for pipes and devices, which could block forever, and for more than ``most`` bytes.
+    """
+    status = path.stat()
+    _require(path, stat.S_ISREG(status.st_mode), "it is not a regular file")
     _require(
-        path, most is None or found.st_size <= most, f"it has {found.st_size:,} bytes; at most {most or 0:,} are read"
+        path, most is None or status.st_size <= most, f"it has {status.st_size:,} bytes; at most {most or 0:,} are read"
     )
     return path.read_bytes()
 
 
 def read_input(path: Path) -> bytes:
-    """A file or a pipe that a user names.  Raises ``OSError``, also for a device and beyond :data:`MOST_BYTES`."""
+    """Read a file or a pipe that a user names.
+
+    Raises ``OSError``, also for a device and for more than :data:`MOST_BYTES`.
+    """
     kind = path.stat().st_mode
     _require(path, not (stat.S_ISCHR(kind) or stat.S_ISBLK(kind)), "it is a device, not a file")
     with open(path, "rb") as file:
@@ -37,11 +42,11 @@ def read_input(path: Path) -> bytes:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees all of it or nothing, and a crash leaves the old one or the new one.
 
-    Raises ``OSError``, also where a link, a pipe or a device stands, which would be replaced by a file.
+    Raises ``OSError``, also for a link, a pipe or a device, which a file would replace.
     """
     with contextlib.suppress(FileNotFoundError):
-        _require(path, stat.S_ISREG(path.lstat().st_mode), "what is there is not a regular file")
-    # Not a longer name than the file's: a folder may allow no more.
+        _require(path, stat.S_ISREG(path.lstat().st_mode), "it is not a regular file")
+    # No longer than the file's own name: the folder may allow no longer one.
     short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
     temporary = path.with_name(f".{short}.{os.getpid()}.tmp")
     try:
@@ -67,6 +72,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _require(path: Path, right: bool, otherwise: str) -> None:
-    if not right:
-        raise OSError(errno.EINVAL, otherwise, str(path))
+def _require(path: Path, condition: bool, failure: str) -> None:
+    if not condition:
+        raise OSError(errno.EINVAL, failure, str(path))

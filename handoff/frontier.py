@@ -4,8 +4,8 @@ F_D is the set of non-terminal states from which no path of fewer than D admissi
 path of exactly D does.  The search goes level by level over *action sequences*, in admissible order; a level is always
 completed and the first level with a win is the last.  Successors that ended (won or not) are not expanded.
 
-Two ways to stand at a node give the same certificate: by :class:`~handoff.environment.Snapshots` where the adapter has
-them, else by reset + replay, which is always right.
+A node is reached by :class:`~handoff.environment.Snapshots` where the adapter has them, else by reset + replay, which is
+always right.  Both give the same certificate.
 """
 
 from __future__ import annotations
@@ -134,8 +134,10 @@ def search_here(environment: Environment, record: Record, depth: int) -> Certifi
 def certify(
     environment: Environment, task: Task, seed: int, prefix: Sequence[str], record: Record, depth: int
 ) -> Certificate:
-    """The certificate of the current state by the fastest way that the adapter has: its own oracle, snapshots, or
-    reset + replay.  All three give equal certificates; the environment is left where it was."""
+    """The certificate of the current state, by the adapter's fastest way: its oracle, snapshots, or reset + replay.
+
+    All three give equal certificates.  The environment's state does not change.
+    """
     if isinstance(environment, FrontierOracle):
         return environment.certify(depth)
     if isinstance(environment, Stochastic):
@@ -148,8 +150,10 @@ def certify(
 def distance(
     environment: Environment, task: Task, seed: int, prefix: Sequence[str], record: Record, limit: int
 ) -> int | None:
-    """The least number of actions from the current state to success, if it is at most ``limit`` (0: won already), by
-    the fastest way that the adapter has; the environment is left where it was."""
+    """The least number of actions from the current state to success, if it is at most ``limit`` (0: won already).
+
+    Takes the adapter's fastest way.  The environment's state does not change.
+    """
     if record.won:
         return 0
     if isinstance(environment, DistanceOracle):

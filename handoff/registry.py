@@ -14,7 +14,6 @@ from typing import Any
 
 import attrs
 
-from handoff import registry as adapters
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import UsageError
 
@@ -31,7 +30,7 @@ ABILITIES: Mapping[str, type] = {
 
 @attrs.frozen
 class Listed:
-    """One installed adapter as ``handoff envs`` lists it; ``broken`` is the reason why it cannot be loaded."""
+    """One installed adapter as ``handoff envs`` lists it; ``broken`` says why it cannot be loaded."""
 
     name: str
     implementation: str
@@ -47,43 +46,37 @@ def abilities(cls: type[Environment]) -> tuple[str, ...]:
     return tuple(name for name, protocol in ABILITIES.items() if issubclass(cls.usual(), protocol))
 
 
-def _load(name: str) -> type[Environment]:
-    try:
-        return adapters.load(name)
-    except SystemExit as error:
-        # A plug-in that leaves the interpreter while being imported must not take the toolkit along.
-        raise UsageError(f"environment {name!r} cannot be loaded: importing it ends the program ({error})") from error
-
-
 def inventory() -> list[Listed]:
     """All installed adapters by name.  A broken plug-in is listed with its reason; it is never an error."""
-    found = []
-    for name, point in adapters.registered().items():
+    entries = []
+    for name, point in registered().items():
         package = f"{point.dist.name} {point.dist.version}" if point.dist else ""
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                cls = _load(name)
+                cls = load(name)
             summary = (cls.__doc__ or "").strip().split("\n")[0]
             entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls))
         except Exception as error:
             entry = Listed(name, point.value, package, broken=str(error))
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 GROUP = "handoff.environments"
 
 
 def registered() -> dict[str, metadata.EntryPoint]:
-    """Entry points of all installed adapters by name, nothing of them loaded yet.  Of two with one name the first by
-    distribution name is kept, with a warning."""
-    found: dict[str, metadata.EntryPoint] = {}
+    """Entry points of all installed adapters by name, not loaded.
+
+    Of two with one name, the first by value is kept, with a warning.
+    """
+    points: dict[str, metadata.EntryPoint] = {}
     for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-        if point.name in found and found[point.name].value != point.value:
+        if point.name in points and points[point.name].value != point.value:
             warnings.warn(f"two environments are named {point.name!r}; {point.value} is ignored", stacklevel=2)
             continue
-        found[point.name] = point
-    return found
+        points[point.name] = point
+    return points
 
 
 def load(name: str) -> type[Environment]:
@@ -99,6 +92,8 @@ def load(name: str) -> type[Environment]:
         raise UsageError(f"no environment is named {name!r} ({hint}; `handoff envs` lists them)")
     try:
         loaded = points[name].load()
+    except SystemExit as error:  # a plug-in that ends the program while it is imported
+        raise UsageError(f"environment {name!r} cannot be loaded: importing it ends the program ({error})") from error
     except Exception as error:
         raise UsageError(
             f"environment {name!r} ({points[name].value}) cannot be loaded: {type(error).__name__}: {error}"

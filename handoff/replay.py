@@ -25,9 +25,9 @@ def difference(recorded: Record, replayed: Record) -> tuple[str, object, object]
 
 def require_equal(recorded: Record, replayed: Record, task: Task, step: int) -> None:
     """Raise :class:`~handoff.errors.ReplayMismatch` unless the two records are equal.  ``step`` 0 is the reset."""
-    found = difference(recorded, replayed)
-    if found is not None:
-        field, left, right = found
+    first = difference(recorded, replayed)
+    if first is not None:
+        field, left, right = first
         where = "after reset" if step == 0 else f"after action {step}"
         raise ReplayMismatch(
             f"task {task.name or task.id}: {where}, field {field!r} was recorded as {_short(left, right)} "
@@ -40,8 +40,8 @@ def replay(
 ) -> tuple[Record, ...]:
     """Reset ``environment`` to ``task`` and take ``actions``, requiring each record to equal its ``recorded`` one.
 
-    ``recorded`` holds ``len(actions) + 1`` records, the first after reset.  An empty action stands for a step that was
-    spent without one: the environment is not stepped and its record must repeat.  Returns the replayed records.
+    ``recorded`` holds ``len(actions) + 1`` records, the first after reset.  An empty action means a step that was
+    spent without one: the environment is left alone and its record must repeat.  Returns the replayed records.
     Raises :class:`~handoff.errors.ReplayMismatch` at the first difference.
     """
     if len(recorded) != len(actions) + 1:
@@ -62,7 +62,7 @@ def records_digest(records: Sequence[Record]) -> str:
 
 
 def _short(value: object, other: object) -> str:
-    """A value for a message: whole if short, else the part round the first difference to ``other``."""
+    """A value for a message: whole if short, else the part around the first difference to ``other``."""
     text, against = repr(value), repr(other)
     if len(text) <= 200:
         return text

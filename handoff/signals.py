@@ -1,10 +1,10 @@
-"""Ctrl-C, SIGTERM and SIGHUP on the command line: one sentence and exit code 3, whatever was going on.
+"""Ctrl-C, SIGTERM and SIGHUP on the command line: one sentence and exit code 3, at any moment.
 
 Python would raise ``KeyboardInterrupt`` between any two instructions, and where that cannot pass (a module in C that is
 being imported, a finalizer, a callback of the event loop) it is lost or ends in a traceback.  So a signal is noted, and
 takes effect where it can: in an event loop the work is cancelled (:func:`run`); while a module is imported nothing is
 open yet, and the process ends at once; elsewhere ``KeyboardInterrupt`` is raised.  A second signal, a moment later,
-ends the process at once: what a run has finished is on disk already, and its workers end with it.
+ends the process at once: finished records are on disk already, and the workers end with it.
 
 Only the command line installs this.  A program that uses the toolkit as a library keeps its own signals.
 """
@@ -29,7 +29,7 @@ _MOMENT = 1.0  # seconds: a group and its leader may be told of one event twice
 
 
 class _State:
-    """What was received, and what is to be done about it."""
+    """The signal received, and the reaction to it."""
 
     received: int | None = None
     at: float = 0.0
@@ -41,8 +41,10 @@ _state = _State()
 
 
 def install() -> None:
-    """Handle the signals of this process, but for one that it was told to ignore (``nohup``, a job in the background).
-    Does nothing outside the main thread, or where another handler stands."""
+    """Handle the signals of this process, except one that it ignores (``nohup``, a job in the background).
+
+    Does nothing outside the main thread, or where another handler is installed.
+    """
     with contextlib.suppress(ValueError):
         for number in SIGNALS:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):

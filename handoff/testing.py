@@ -10,7 +10,7 @@ An adapter's own tests need four lines::
     def test_the_adapter_keeps_its_contract(case):
         case()
 
-Every check is a case of its own, named after it.  pytest itself is not imported here, so this works under
+Every check is one case, named after it.  pytest itself is not imported here, so this works under
 ``unittest`` as well.
 """
 

@@ -1,4 +1,4 @@
-"""Text from outside that is shown to people: names of tasks, types, policies, and the texts of errors."""
+"""Make untrusted text safe to print: names of tasks, types and policies, and the texts of errors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from handoff.errors import DataError
 
 
 def printable(text: str) -> str:
-    """``text`` with control characters, line breaks and lone surrogates written as escapes, so that it can neither
-    steer a terminal nor fail to be encoded."""
+    """``text`` with control characters, line breaks and lone surrogates as escapes.
+
+    Such text can neither steer a terminal nor fail to be encoded.
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -17,4 +19,4 @@ def require_printable(what: str, names: Iterable[str]) -> None:
     """Raise :class:`~handoff.errors.DataError` if one of ``names`` (each the name of a ``what``) is not printable."""
     for name in names:
         if not name.isprintable():
-            raise DataError(f"the {what} {name[:80]!r} holds a control character or what is no character")
+            raise DataError(f"the {what} {name[:80]!r} contains an unprintable character")

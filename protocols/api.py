@@ -55,8 +55,8 @@ def run(
     ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``).
 
     Returns the protocol's study: of the protocol ``frontier`` a :class:`~handoff.protocols.frontier.study.Study`.
-    Raises :class:`~handoff.errors.UsageError` for whatever is wrong with the request and
-    :class:`~handoff.errors.Interrupted` if the work was cut short; the same call goes on from there.
+    Raises :class:`~handoff.errors.UsageError` for a wrong request and :class:`~handoff.errors.Interrupted` if the work
+    was cut short; the same call goes on from there.
     """
     design, adapter = load_protocol(protocol), registry.load(environment)
     bound = dict(policies or {})

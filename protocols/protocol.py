@@ -161,7 +161,7 @@ class Protocol(ABC, Generic[C, R]):
         """Decide everything about a run: its tasks, its policies and its identity.
 
         ``policies`` are specs by name (or policies themselves), ``models`` the options of those that are language
-        models.  Raises :class:`~handoff.errors.UsageError` for whatever is wrong with the request.
+        models.  Raises :class:`~handoff.errors.UsageError` for a wrong request.
         """
         instance = registry.create(environment, options)
         try:

@@ -115,7 +115,7 @@ def check_order(audit: Audit, planned: Sequence[Key], sealed: Iterable[Key]) -> 
     """Add the check ``order``."""
     check = audit.check("order", "records are sealed in the plan's order")
     for mine, theirs in zip(planned, sealed, strict=False):
-        check.require(mine == theirs, f"{'/'.join(theirs)} stands where {'/'.join(mine)} belongs")
+        check.require(mine == theirs, f"{'/'.join(theirs)} is in the place of {'/'.join(mine)}")
 
 
 def check_statuses(decision: Decision, admissible: Sequence[str]) -> Iterator[str]:

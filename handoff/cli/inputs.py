@@ -1,4 +1,4 @@
-"""A table from whatever a path is: a run folder, or a CSV that anybody wrote."""
+"""Tables from paths on the command line: a run folder, or a CSV file from anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three standard streams, whatever they are: closed, a pipe that nobody reads, a full disk, an old terminal."""
+"""The three standard streams in any condition: closed, a pipe that nobody reads, a full disk, an old terminal."""
 
 from __future__ import annotations
 

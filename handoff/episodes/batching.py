@@ -11,7 +11,7 @@ from handoff.records import Decision
 
 
 class Batcher:
-    """Makes one batch of the requests that wait for a policy; one that is served elsewhere is asked at once."""
+    """Makes one batch of the requests that wait for a policy.  A served policy is asked at once."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -30,7 +30,7 @@ class Batcher:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                await asyncio.sleep(0)  # whoever is ready in this turn of the loop joins the batch
+                await asyncio.sleep(0)  # every episode that is ready in this turn of the loop joins the batch
                 batch, self._waiting = self._waiting, []
                 try:
                     requests = [request for request, _ in batch]
@@ -54,10 +54,9 @@ class Batcher:
 async def by_policy(
     jobs: Sequence[tuple[str, Callable[[], Awaitable[None]]]], policies: Mapping[str, Policy], concurrency: int
 ) -> None:
-    """Run ``jobs``, each named by the policy that it asks, as :func:`gather` does.
+    """Run ``jobs``, each with the name of the policy that it asks, as :func:`gather` does.
 
-    Policies that can be asked side by side are; each exclusive one has a phase of its own, in which its model is in
-    memory and no other is.
+    Exclusive policies take turns: in the phase of one, its model alone is in memory.  All others share a phase.
     """
     names = list(dict.fromkeys(name for name, _ in jobs))
     exclusive = [name for name in names if policies[name].exclusive]
@@ -75,7 +74,7 @@ async def by_policy(
 async def gather(jobs: Iterable[Callable[[], Awaitable[T]]], concurrency: int) -> None:
     """Run ``jobs``, at most ``concurrency`` at a time, starting them in order.
 
-    The first error cancels what is in flight and is raised when all of it has stopped.
+    The first error cancels the jobs in flight, and is raised when all of them have stopped.
     """
     queue = iter(jobs)
     failure: list[BaseException] = []

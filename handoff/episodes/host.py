@@ -14,31 +14,36 @@ from handoff.replay import replay, require_equal
 
 
 class WorkerLost(Exception):
-    """The worker that held an episode's environment is gone, and the environment with it.  One sentence, no period."""
+    """The worker of an episode is gone, and the environment with it.  The text is one sentence without a period."""
 
 
 @attrs.frozen
 class View:
-    """What an environment showed, with what was asked of it beside the record."""
+    """A state as the environment shows it, with the answers to an :class:`Ask`."""
 
     record: Record
+    #: Frontier membership.
     certificate: Certificate | None = None
+    #: Actions to success, empty if the environment knows none.
     plan: tuple[str, ...] | None = None
+    #: Actions to success, if within the limit.
     distance: int | None = None
 
 
 @attrs.frozen
 class Ask:
-    """What to ask of the environment beside the record: frontier membership at ``depth``, a plan, the distance to
-    success up to ``distances``."""
+    """Questions about a state beside its record."""
 
+    #: Frontier membership at this depth.
     depth: int | None = None
+    #: A plan.
     plan: bool = False
+    #: The distance to success, up to this limit.
     distances: int | None = None
 
 
 class Host:
-    """Holds the environments of one process: one per open episode, reused when the episode is over."""
+    """Holds the environments of one process: one per open episode, reused after the episode."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self._name, self._options = name, dict(options)

@@ -1,7 +1,7 @@
 """Where environments live: in this process, in worker processes of this machine, or elsewhere.
 
-Everything that a :class:`~handoff.episodes.pool.Pool` needs of a place is :class:`Workers`; what a place needs of the toolkit
-is :class:`Host`.  A new kind of place is a subclass of the one that calls the other.
+A :class:`~handoff.episodes.pool.Pool` needs only :class:`Workers` of a place, and a place needs only
+:class:`~handoff.episodes.host.Host` of the toolkit.  A new kind of place is a subclass of :class:`Workers`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ class Workers(ABC):
 
     @abstractmethod
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
-        """What ``method`` of the worker's host returns or raises.  Raises :class:`WorkerLost` if the worker is gone,
-        whether or not it has done its work."""
+        """Call ``method`` of the worker's host.
+
+        Raises what the method raises, and :class:`~handoff.episodes.host.WorkerLost` if the worker is gone, whether or
+        not it has done its work.
+        """
 
     def remarks(self) -> list[str]:
-        """What a user should know about how the work went."""
+        """Remarks for the user on how the work went."""
         return []
 
     def close(self) -> None:  # noqa: B027 - optional

@@ -1,8 +1,8 @@
 """Many episodes at once: environments in workers, policies batched.
 
 One episode is one coroutine.  An environment call goes to the worker that holds the episode's environment; a decision
-joins whatever requests are waiting for the same policy and is made with them as one batch.  Results never
-depend on how many workers there are, which finishes first, or what shares a batch.
+joins the requests that wait for the same policy, and they are made as one batch.  Results never depend on the number of
+workers, the order in which they finish, or the rest of a batch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ T = TypeVar("T")
 
 
 class Pool:
-    """Environments by episode, on whichever ``workers``.  An episode whose worker is lost goes on with another one: its
-    environment is reset there and its actions so far are replayed, each record equal to the one that was shown before.
+    """Environments by episode, on ``workers``.
+
+    An episode whose worker is lost goes on with another one: its environment is reset there and its actions are
+    replayed, each record equal to the earlier one.
     """
 
     def __init__(self, workers: Workers) -> None:
@@ -39,7 +41,7 @@ class Pool:
 
     @contextlib.asynccontextmanager
     async def episode(self) -> AsyncIterator[Episode]:
-        """An environment of one's own, on the worker that has the fewest.
+        """An environment for one episode, on the worker that has the fewest.
 
         Raises :class:`~handoff.errors.Interrupted`, here or at any later call, if no worker can go on with it.
         """
@@ -61,7 +63,7 @@ class Pool:
             await self._workers.call(episode.worker, "close", episode.number)
 
     def remarks(self) -> list[str]:
-        """What a user should know about how the work went."""
+        """Remarks for the user on how the work went."""
         return self._workers.remarks()
 
     def close(self) -> None:
@@ -120,7 +122,7 @@ class Episode:
         return views
 
     async def follow(self, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask) -> list[View]:
-        """Take ``actions`` from where the episode stands, comparing each record with ``recorded`` (whose first is the
+        """Take ``actions`` from the current state, comparing each record with ``recorded`` (whose first is the
         current one); ``taken`` actions came before, for messages.  One view per action."""
         views: list[View] = await self._call("follow", tuple(actions), tuple(recorded), taken, ask)
         assert self._past is not None

@@ -27,13 +27,13 @@ def _start_worker(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _call_worker(calls: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[list[tuple[bool, Any]], float]:
-    """What each of ``calls`` returned (true) or raised (false), and the seconds that all of them took."""
+    """The result of each call (true, value) or its exception (false, error), and the seconds of all of them."""
     assert _HOST is not None
     started = time.perf_counter()
-    found: list[tuple[bool, Any]] = []
+    results: list[tuple[bool, Any]] = []
     for method, arguments in calls:
         try:
-            found.append((True, getattr(_HOST, method)(*arguments)))
+            results.append((True, getattr(_HOST, method)(*arguments)))
         except Exception as error:
             trace = error.__traceback__
             assert trace is not None  # it was just raised
@@ -41,27 +41,31 @@ def _call_worker(calls: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[list[tup
                 pickle.dumps(error)
             except Exception:
                 error = RuntimeError(f"{type(error).__name__}: {error}")
-            found.append((False, _ExceptionWithTraceback(error, trace)))
-    return found, time.perf_counter() - started
+            results.append((False, _ExceptionWithTraceback(error, trace)))
+    return results, time.perf_counter() - started
 
 
-#: Seconds of work that are sent to a worker at a time, at most, where its calls are short.
+#: The most seconds of work that are sent to a worker at once, where its calls are short.
 SENT = 0.005
-#: Batches that a worker may have: one that it works on, one that waits there.
+#: Batches per worker: one in work, one waiting.
 AHEAD = 2
 
 
 @attrs.define
 class _Line:
-    """The calls to one worker.  Sending one costs many times what a short one takes, so calls that wait go together, as
-    many as are done in a moment: an answer waits for the others of its batch."""
+    """The calls to one worker.
+
+    Sending costs many times the work of a short call, so waiting calls are sent together, as many as the worker does in
+    a moment.  An answer waits for the others of its batch.
+    """
 
     number: int
     executor: Children
     waiting: deque[tuple[str, tuple[Any, ...], asyncio.Future[Any]]] = attrs.Factory(deque)
     sent: set[asyncio.Future[Any]] = attrs.Factory(set)
     soon: bool = False
-    seconds: float = SENT  # that a call takes
+    #: Mean seconds of a call.
+    seconds: float = SENT
 
     def call(self, method: str, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
@@ -97,9 +101,9 @@ class _Line:
                 if not answer.done():
                     answer.set_exception(error)
         else:
-            found, seconds = call.result()
-            self.seconds += (seconds / len(found) - self.seconds) / 4
-            for answer, (good, value) in zip(answers, found, strict=True):
+            results, seconds = call.result()
+            self.seconds += (seconds / len(results) - self.seconds) / 4
+            for answer, (good, value) in zip(answers, results, strict=True):
                 if answer.done():  # nobody waits for it any more
                     continue
                 if good:

@@ -15,11 +15,14 @@ Key = tuple[str, ...]
 
 @attrs.frozen
 class Line:
-    """One sealed record: its place, what it is of, and its content."""
+    """One sealed record."""
 
+    #: Place in the run, counted from 0.
     seq: int
+    #: Digest of the line before, or of the manifest.
     prev: str
     digest: str
+    #: Kind of record, and the cell that it belongs to.
     key: Key
     body: Any
 
@@ -32,23 +35,25 @@ class Line:
         return canonical(form) + b"\n"
 
 
-def _seal(seq: int, prev: str, key: Key, body: bytes) -> tuple[str, bytes]:
-    """Digest and encoding of the line that :meth:`Line.make` makes of the body of which ``body`` is the canonical JSON:
-    a body is long, and its JSON is wanted four times."""
+def seal_line(seq: int, prev: str, key: Key, body: bytes) -> tuple[str, bytes]:
+    """Digest and encoding of the line :meth:`Line.make` would make, from the canonical JSON of its body.
+
+    A body is long, and its JSON is needed four times: this encodes it once.
+    """
     place, before = canonical(list(key)), prev.encode()
-    found = hashlib.sha256(b'[%d,"%s",%s,%s]' % (seq, before, place, body)).hexdigest()
+    sealed = hashlib.sha256(b'[%d,"%s",%s,%s]' % (seq, before, place, body)).hexdigest()
     form = b'{"body":%s,"digest":"%s","key":%s,"prev":"%s","seq":%d}\n'
-    return found, form % (body, found.encode(), place, before, seq)
+    return sealed, form % (body, sealed.encode(), place, before, seq)
 
 
 class Damage(StoreError):
-    """A record file is damaged elsewhere than in a torn last line."""
+    """A file of a run is damaged, and not by a torn last line."""
 
 
 def decode_line(raw: bytes, seq: int, prev: str, where: str) -> Line:
     """The sealed record in ``raw`` (without its newline), which must be number ``seq`` and follow ``prev``.
 
-    Raises :class:`Damage` that says what is wrong: not JSON, a changed byte, a line missing, moved or from elsewhere.
+    Raises :class:`Damage` with the reason: not JSON, a changed byte, a line missing, moved or from another run.
     """
     try:
         form = parse(raw)
@@ -74,10 +79,10 @@ def decode_line(raw: bytes, seq: int, prev: str, where: str) -> Line:
 
 
 def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
-    """Whole lines of ``data``, and the torn rest: what follows the last whole line.
+    """Split ``data`` into whole lines and a torn rest.
 
-    The rest is whatever stands after the last newline, blank lines at the end, and one last line that is cut short
-    (not JSON) even if something ended it by a newline.
+    The rest is the text after the last newline, blank lines at the end, and a last line that is cut short (not JSON),
+    even if a newline ends it.
     """
     *lines, rest = data.split(b"\n")
     while lines and not lines[-1].strip():

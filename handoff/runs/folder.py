@@ -58,7 +58,7 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     lines, rest = split_lines(data)
     if rest and (folder / SEAL).exists():
-        raise _after_the_seal(path, len(lines), rest)
+        raise after_the_seal(path, len(lines), rest)
     prev = str(manifest["digest"])
     for number, raw in enumerate(lines, start=1):
         line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
@@ -66,13 +66,13 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
         yield line
 
 
-def _after_the_seal(path: Path, records: int, rest: bytes) -> Damage:
+def after_the_seal(path: Path, records: int, rest: bytes) -> Damage:
     what = f"torn or not a record ({len(rest)} bytes)" if rest.strip() else "blank"
     return Damage(f"{path}, line {records + 1}: {what}, though the run was sealed complete")
 
 
 def read_seal(folder: Path) -> dict[str, Any] | None:
-    """What ``seal.json`` states, or ``None`` if the run is not complete."""
+    """The content of ``seal.json``; ``None`` while the run is not complete."""
     path = folder / SEAL
     try:
         seal = parse(files.read(path))

@@ -1,4 +1,4 @@
-"""The identity of a run: everything that it is, and the digest of that."""
+"""The identity of a run: everything that its results depend on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_size(records: int) -> None:
 
 
 def stated_seeds(run_seed: int) -> dict[str, Any]:
-    """What a manifest says of seeds."""
+    """The manifest's entry about seeds."""
     return {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"}
 
 
@@ -44,7 +44,7 @@ def identity(
     tasks: Sequence[Task],
     policies: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """All that a run is, JSON-safe and free of paths: what its manifest holds and its digest covers.
+    """The identity of a run, JSON-safe and free of paths: its manifest holds it and its digest covers it.
 
     Raises :class:`~handoff.errors.DataError` for names that nobody could read back.
     """

@@ -1,8 +1,4 @@
-"""A run that is fully decided, and carrying it out: what every protocol shares.
-
-A protocol decides its tasks, its identity (everything that the run is) and its plan (the keys of its records in their
-sealed order), and says how to carry it out.  Here: the folder, the pool, resume, and what is owed when it breaks off.
-"""
+"""Carries out a run that is fully decided: the folder, the pool, resume, and the owed records when it breaks off."""
 
 from __future__ import annotations
 
@@ -27,17 +23,18 @@ from handoff.runs.store import Store
 
 @attrs.frozen
 class Running:
-    """What a protocol runs with: environments, the store, progress, and how many episodes may be in flight."""
+    """The means with which a protocol plays."""
 
     pool: Pool
     store: Store
     progress: Progress
+    #: Episodes that may be in flight.
     concurrency: int
 
 
 @attrs.define
 class Prepared:
-    """A run that is fully decided and has not begun: what ``--dry-run`` shows and :meth:`run` carries out.
+    """A run that is fully decided and has not begun.  ``--dry-run`` shows it, :meth:`run` carries it out.
 
     ``carry_out`` finishes every record that the store does not hold and returns wall-clock seconds by phase.
     """
@@ -49,7 +46,7 @@ class Prepared:
     identity: Mapping[str, Any]
     plan: Sequence[Key]
     carry_out: Callable[[Running], Awaitable[dict[str, float]]]
-    #: Further remarks for the manifest's ``host`` part, which takes no part in what the run is.
+    #: Further remarks for the manifest's ``host`` part, which is not part of the run's identity.
     remarks: Mapping[str, Any] = attrs.Factory(dict)
 
     @property

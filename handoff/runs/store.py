@@ -1,18 +1,18 @@
-"""The run folder: a manifest, append-only records with chained digests, resume.
+"""Writes a run folder: a manifest, append-only records with chained digests, resume.
 
-    manifest.json   written once, before the first episode: everything that the run is, and the digest of it
+    manifest.json   written once, before the first episode: the run's whole identity and its digest
     records.jsonl   the sealed records in the plan's order, one JSON line each, chained: a line's digest covers the
                     digest before it, and the first line's that of the manifest
     journal.jsonl   finished episodes that are not sealed yet, in the order in which they finished; gone at the end
-    seal.json       written when the plan is complete: how many records, and the digest of the last
-    timings.json    wall-clock times, kept apart from everything that is compared
+    seal.json       written when the plan is complete: the number of records and the last digest
+    timings.json    wall-clock times, apart from all that is compared
     lock            held by the one process that writes
 
-The invariant: an episode that finished is on disk in ``journal.jsonl`` or ``records.jsonl`` before anything depends on
-it, so no finished episode is ever run again; and the bytes of ``records.jsonl`` depend on the plan alone.  Readers need
-no lock: they see whole lines only.
+The invariant: a finished episode is on disk, in ``journal.jsonl`` or ``records.jsonl``, before anything depends on it.
+So no finished episode is ever played again, and the bytes of ``records.jsonl`` depend on the plan alone.  Readers need no
+lock: they see whole lines only.
 
-Only a torn *last* line is ever dropped (a copy is kept); damage anywhere else is an error that names the line.
+Only a torn *last* line is dropped, and a copy is kept.  Damage anywhere else is an error that names the line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any, BinaryIO
 from handoff import files
 from handoff.canonical import canonical, differing_keys, digest, parse
 from handoff.errors import StoreError
-from handoff.runs.chain import Damage, Key, _seal, decode_line, split_lines
+from handoff.runs.chain import Damage, Key, decode_line, seal_line, split_lines
 from handoff.runs.folder import (
     FORMAT,
     JOURNAL,
@@ -39,7 +39,7 @@ from handoff.runs.folder import (
     RECORDS,
     SEAL,
     TIMINGS,
-    _after_the_seal,
+    after_the_seal,
     read_manifest,
     read_seal,
 )
@@ -48,13 +48,14 @@ from handoff.runs.folder import (
 class Store:
     """The one writer of a run folder.
 
-    ``plan`` is the order of the sealed records.  :meth:`finish` may be called in any order.
+    Records are sealed in the order of ``plan``; :meth:`finish` may be called in any order.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], plan: Sequence[Key], host: Mapping[str, Any]) -> None:
-        """Create the run in ``folder``, or continue it if it is the same one.
+        """Create the run in ``folder``, or continue the same run.
 
-        ``identity`` is all that the run is; ``host`` are remarks (paths, versions) that take no part in it.
+        ``identity`` is everything that the results depend on; ``host`` are remarks (paths, versions) that they do not
+        depend on.
         Raises :class:`~handoff.errors.StoreError` if another process writes there, if the folder holds another
         configuration (naming the keys that differ) or something else, or if it cannot be written.
         """
@@ -101,9 +102,9 @@ class Store:
         return len(self._plan)
 
     def finish(self, key: Key, body: Any, durable: bool = True) -> None:
-        """Put a finished record on disk, then seal whatever the plan's order allows.
+        """Put a finished record on disk, then seal every record whose turn has come.
 
-        ``durable`` false leaves out the journal: for a record that follows from others and costs nothing to redo.
+        ``durable`` false leaves out the journal, for a record that is derived from others at no cost.
         """
         if key in self._done:
             return
@@ -193,7 +194,7 @@ class Store:
         self._sealed = len(lines)
         seal = read_seal(self.folder)
         if seal is not None and rest:
-            raise _after_the_seal(records_path, len(lines), rest)
+            raise after_the_seal(records_path, len(lines), rest)
         if seal is not None and (seal["records"] != self._sealed or seal["head"] != self._head):
             raise Damage(
                 f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
@@ -229,15 +230,15 @@ class Store:
     def _seal_ready(self) -> None:
         if self._records is None:
             return
-        ready = []
+        lines = []
         while self._sealed < len(self._plan) and self._plan[self._sealed] in self._done:
             key = self._plan[self._sealed]
             text = self._waiting.pop(key, None) or canonical(self._done[key])
-            self._head, line = _seal(self._sealed, self._head, key, text)
-            ready.append(line)
+            self._head, line = seal_line(self._sealed, self._head, key, text)
+            lines.append(line)
             self._sealed += 1
-        if ready:
-            self._append(self._records, b"".join(ready))
+        if lines:
+            self._append(self._records, b"".join(lines))
 
     @staticmethod
     def _append(file: FileIO, data: bytes) -> None:
@@ -262,8 +263,8 @@ class Store:
 def _journal_line(key: Key, body: bytes) -> bytes:
     """The line of a finished record, of which ``body`` is the canonical JSON."""
     where = canonical(list(key))
-    found = hashlib.sha256(b"[%s,%s]" % (where, body)).hexdigest()
-    return b'{"body":%s,"digest":"%s","key":%s}\n' % (body, found.encode(), where)
+    sealed = hashlib.sha256(b"[%s,%s]" % (where, body)).hexdigest()
+    return b'{"body":%s,"digest":"%s","key":%s}\n' % (body, sealed.encode(), where)
 
 
 def _read_journal_line(raw: bytes, where: str) -> tuple[Key, Any]:

@@ -56,8 +56,8 @@ async def certify(
 ) -> None:
     """Add the checks ``replay``, ``continuations`` and ``frontier`` to ``audit``.
 
-    ``pool`` holds reference environments and ``tasks`` the study's tasks by id, with their sources; what is not in it
-    was already reported missing.
+    ``pool`` holds reference environments and ``tasks`` the study's tasks by id, with their sources; a missing task
+    was already reported.
     """
     checks = _Checks(
         audit.check("replay", "every trajectory's records are equal on the reference engine"),

@@ -1,12 +1,12 @@
-"""N independent rollouts per task: what pass@k, the sharpening tax and PTGS are computed from.
+"""Plays N independent rollouts per task and policy; pass@k, the sharpening tax and PTGS are computed from them.
 
-Every (task, policy, index) is one episode of at most ``budget`` actions from reset, with seeds of its own: derived from
-(run seed, task, index, position), spaced by the hash, and equal for every policy at the same place.  Success is *won at
+Every (task, policy, index) is one episode of at most ``budget`` actions from reset.  Its seeds derive from (run seed,
+task, index, position), so they are independent per rollout and equal for every policy at the same place.  Success is *won at
 some step*, and the episode ends there.  Records are sealed by (task, policy, index).
 
 Under PTGS (:class:`handoff.passk.ptgs.EstimateThenSample`) the first rollouts of a task are pilots.  A scored rollout starts
-when all pilots of its task and policy are finished, at the temperature that follows from them; every request of the run
-says what it is to be sampled at.
+when all pilots of its task and policy are finished, at the temperature that follows from them.  Every request states its
+temperature.
 """
 
 from __future__ import annotations
