@@ -2,12 +2,12 @@
 
     python benchmarks/coverage.py [--quick] [--repeats N] [--draws N] [--processes N] [--markdown]
 
-Each repeat draws new tasks and new outcomes from a population whose truth is known exactly (``handoff.planning.population``),
-makes both intervals with the library's own code, and asks whether they hold the truth.  An interval that is refused
-is no failure to cover: refusals are counted apart, and coverage is that of the intervals given.  The standard error of
-a coverage of 95% is 0.34 points at 4,000 repeats.  The last line is one JSON object: ``coverage`` (default interval)
-and ``coverage_paper``, each {design: {estimand: share}}, and the same for ``width``, ``width_paper``, ``refused`` and
-``refused_paper``.
+Each repeat draws new tasks and new outcomes from a population whose truth is known exactly
+(``handoff.planning.population``), makes both intervals with the library's own code, and asks whether they hold the
+truth.  An interval that is refused is no failure to cover: refusals are counted apart, and coverage is that of the
+intervals given.  The standard error of a coverage of 95% is 0.34 points at 4,000 repeats.  The last line is one JSON
+object: ``coverage`` (default interval) and ``coverage_paper``, each {design: {estimand: share}}, and the same for
+``width``, ``width_paper``, ``refused`` and ``refused_paper``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Worker processes that only their parent ends: no signal of the terminal reaches them, and none outlives the parent."""
+"""Worker processes that only their parent ends.
+
+No signal of the terminal reaches them, and none outlives the parent.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ F_D is the set of non-terminal states from which no path of fewer than D admissi
 path of exactly D does.  The search goes level by level over *action sequences*, in admissible order; a level is always
 completed and the first level with a win is the last.  Successors that ended (won or not) are not expanded.
 
-A node is reached by :class:`~handoff.environment.Snapshots` where the adapter has them, else by reset + replay, which is
-always right.  Both give the same certificate.
+A node is reached by :class:`~handoff.environment.Snapshots` where the adapter has them, else by reset + replay, which
+is always right.  Both give the same certificate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What an experiment design is: one :class:`Protocol`, behind which everything about it lies.
 
 A protocol states its configuration, its plan (the keys of all records, in the order in which they are sealed), how to
-play what the plan owes, how to read a run back, and what its audit checks.  The commands ``run``, ``audit``, ``report``,
-``export`` and the study file know protocols by this class alone.
+play what the plan owes, how to read a run back, and what its audit checks.  The commands ``run``, ``audit``,
+``report``, ``export`` and the study file know protocols by this class alone.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@
     template = "mine.jinja"            # paths are relative to the file
 
 What is given on the command line counts more than the file.  Keys are checked: a name that is not known is an error.
-A file holds no key, no password and no trust: API keys come from the environment, and games are trusted by the person at
-the command line.
+A file holds no key, no password and no trust: API keys come from the environment, and games are trusted by the person
+at the command line.
 """
 
 from __future__ import annotations

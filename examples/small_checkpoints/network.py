@@ -106,7 +106,8 @@ Row = tuple[Sequence[int], Tree]  # a prompt, and its admissible commands as a t
 def scores(model: torch.nn.Module, rows: Sequence[Row]) -> list[torch.Tensor]:
     """For each row the log-probability of every command as a whole reply, by one pass over the trees.
 
-    What ``hf:`` policies with ``--constrain`` compute (:mod:`handoff.policies.hf.scoring`), in a form that can be trained.
+    What ``hf:`` policies with ``--constrain`` compute (:mod:`handoff.policies.hf.scoring`), in a form that can be
+    trained.
     """
     width = max(len(prompt) + len(tree.tokens) for prompt, tree in rows)
     ids = torch.zeros((len(rows), width), dtype=torch.int64)

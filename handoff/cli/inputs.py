@@ -22,8 +22,10 @@ def load_table(path: str | Path) -> Table:
 
 
 def load_sample(path: str | Path) -> Sample:
-    """The same with what :mod:`handoff.estimation.transport` compares: of a run its tasks, checkpoints, environment, depth and
-    budget; of a CSV its task names alone."""
+    """The same with what :mod:`handoff.estimation.transport` compares.
+
+    Of a run these are its tasks, checkpoints, environment, depth and budget; of a CSV its task names alone.
+    """
     path = Path(path)
     if path.is_dir():
         return study.load(path).sample()

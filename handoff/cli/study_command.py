@@ -1,6 +1,7 @@
 """The command that runs a protocol, made from the protocol's own settings.
 
-``handoff run`` and ``handoff rollout`` are such commands, and so is the command of every protocol that a plug-in brings.
+``handoff run`` and ``handoff rollout`` are such commands, and so is the command of every protocol that a plug-in
+brings.
 """
 
 from __future__ import annotations

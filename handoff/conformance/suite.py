@@ -31,7 +31,7 @@ from handoff.conformance.checks import Check
 from handoff.conformance.subject import Failed, Settings, Skipped, Subject, reason
 from handoff.environment import Environment
 from handoff.errors import HandoffError, UsageError
-from handoff.registry import _load, abilities
+from handoff.registry import abilities, load
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -159,7 +159,7 @@ def check_environment(
     points = adapters.registered()
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            cls = _load(name)
+            cls = load(name)
     except UsageError as error:
         if name not in points:
             raise

@@ -6,12 +6,12 @@ Two kinds of interval are offered.
     100,000 draws of the n_h tasks of each type with replacement, 2.5% and 97.5% percentiles.  Its variance is
     (n_h - 1) / n_h of the right one, so with five tasks a type it is too narrow.
 ``rescaled`` (the default)
-    n_h - 1 of n_h tasks are drawn (:func:`handoff.estimation.resampling.rescaled`), and the percentiles are those that Student's
-    t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.intervals.widened`).  A rate, which ends at 0
-    and 1 and shows no variance near them, has Wilson's score interval on as many trials as its variance is worth
-    (:func:`handoff.estimation.intervals.score`).  Where there are fewer than ten tasks more than strata, as in one task type,
-    draws take so few values that their percentiles cannot reach far enough, and the interval is the point plus and
-    minus t jackknife standard errors.
+    n_h - 1 of n_h tasks are drawn (:func:`handoff.estimation.resampling.rescaled`), and the percentiles are those that
+    Student's t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.intervals.widened`).  A rate,
+    which ends at 0 and 1 and shows no variance near them, has Wilson's score interval on as many trials as its variance
+    is worth (:func:`handoff.estimation.intervals.score`).  Where there are fewer than ten tasks more than strata, as in
+    one task type, draws take so few values that their percentiles cannot reach far enough, and the interval is the
+    point plus and minus t jackknife standard errors.
 
 ``docs/statistics.md`` has the simulated coverage of both.  Under both, a draw in which an estimand has an empty
 denominator is excluded from that estimand and counted, and more than 1% of such draws refuse the interval.

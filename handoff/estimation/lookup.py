@@ -1,8 +1,8 @@
 """Sums of all counts in every draw, looked up instead of multiplied.
 
-A draw is a few random picks a stratum (:class:`handoff.estimation.resampling.Block`).  What a pick adds to each count is worked
-out once and packed, so that one look-up adds several counts.  The sums are those of the matrix product of draws x
-tasks by tasks x counts, to the bit, at a fraction of its cost.
+A draw is a few random picks a stratum (:class:`handoff.estimation.resampling.Block`).  What a pick adds to each count
+is worked out once and packed, so that one look-up adds several counts.  The sums are those of the matrix product of
+draws x tasks by tasks x counts, to the bit, at a fraction of its cost.
 """
 
 from __future__ import annotations

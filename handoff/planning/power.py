@@ -1,8 +1,8 @@
 """How many tasks and seeds does a study need?  By simulation, with the intervals that the study will get.
 
-Guesses of Reach and Solve, or a pilot's table, make a population of tasks (:mod:`handoff.planning.population`); studies of growing
-size are drawn from it, and each gets the default interval of the estimand in question.  One repeat uses the same
-random numbers at every size, so that the curve is smooth in size.
+Guesses of Reach and Solve, or a pilot's table, make a population of tasks (:mod:`handoff.planning.population`); studies
+of growing size are drawn from it, and each gets the default interval of the estimand in question.  One repeat uses the
+same random numbers at every size, so that the curve is smooth in size.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
     lock            held by the one process that writes
 
 The invariant: a finished episode is on disk, in ``journal.jsonl`` or ``records.jsonl``, before anything depends on it.
-So no finished episode is ever played again, and the bytes of ``records.jsonl`` depend on the plan alone.  Readers need no
-lock: they see whole lines only.
+So no finished episode is ever played again, and the bytes of ``records.jsonl`` depend on the plan alone.  Readers need
+no lock: they see whole lines only.
 
 Only a torn *last* line is dropped, and a copy is kept.  Damage anywhere else is an error that names the line.
 """

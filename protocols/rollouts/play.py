@@ -1,12 +1,12 @@
 """Plays N independent rollouts per task and policy; pass@k, the sharpening tax and PTGS are computed from them.
 
 Every (task, policy, index) is one episode of at most ``budget`` actions from reset.  Its seeds derive from (run seed,
-task, index, position), so they are independent per rollout and equal for every policy at the same place.  Success is *won at
-some step*, and the episode ends there.  Records are sealed by (task, policy, index).
+task, index, position), so they are independent per rollout and equal for every policy at the same place.  Success is
+*won at some step*, and the episode ends there.  Records are sealed by (task, policy, index).
 
-Under PTGS (:class:`handoff.passk.ptgs.EstimateThenSample`) the first rollouts of a task are pilots.  A scored rollout starts
-when all pilots of its task and policy are finished, at the temperature that follows from them.  Every request states its
-temperature.
+Under PTGS (:class:`handoff.passk.ptgs.EstimateThenSample`) the first rollouts of a task are pilots.  A scored rollout
+starts when all pilots of its task and policy are finished, at the temperature that follows from them.  Every request
+states its temperature.
 """
 
 from __future__ import annotations

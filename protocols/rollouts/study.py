@@ -105,7 +105,10 @@ class RolloutStudy(Run):
 
 
 def load(path: str | Path) -> RolloutStudy:
-    """Read the rollouts run in ``path``, complete or not; errors as in :func:`handoff.protocols.frontier.study.load`."""
+    """Read the rollouts run in ``path``, complete or not.
+
+    Raises as :func:`handoff.protocols.frontier.study.load` does.
+    """
     head: dict[str, Any] = read_head(Path(path), NAME, RolloutsConfig)
     folder, config = head["folder"], head["config"]
     if sorted(config.policies) != sorted(head["manifest"]["identity"]["policies"]):

@@ -3,8 +3,8 @@
 A server with ``/version`` and ``/tokenize`` is a vLLM server, which gives every decision the token ids of prompt and
 reply.  One request is enough where the prompt leaves room for all new tokens: the server tokenizes it and answers with
 the ids.  Else the prompt is tokenized first, its room in the context computed, and exactly its token ids are sent and
-must come back.  Both ways end in the same decision.  Any other server gets the messages: the record then has the digest of the
-rendered prompt and the server's own count of tokens, and the server decides what an overflow is.
+must come back.  Both ways end in the same decision.  Any other server gets the messages: the record then has the digest
+of the rendered prompt and the server's own count of tokens, and the server decides what an overflow is.
 
 Of several URLs each episode has one, by a hash of its task and seed slot: the choice does not depend on timing, and all
 turns of an episode find its prefix cached.
