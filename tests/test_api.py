@@ -1,0 +1,129 @@
+"""The toolkit from Python, inside and outside an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import handoff
+from handoff.errors import StoreError, UsageError
+from handoff.policies.policy import scripted
+
+POLICIES = {"sft": "noisy:0.6", "rl": "expert"}
+
+
+class First(handoff.Policy):
+    """Takes the first admissible action."""
+
+    def decide(self, requests: Sequence[handoff.Request]) -> list[handoff.Decision]:
+        return [scripted(request, request.record.admissible[0]) for request in requests]
+
+    def describe(self) -> dict[str, Any]:
+        return {"rule": "first"}
+
+
+def study(folder: Path, **settings: Any) -> Any:
+    return handoff.run(
+        "sokoban", cross=["sft", "rl"], policies=POLICIES, tasks=6, slots=1, out=folder, workers=0, **settings
+    )
+
+
+def test_importing_the_package_imports_no_library() -> None:
+    heavy = "numpy scipy attrs click rich cattrs jinja2 aiohttp networkx asyncio torch textworld"
+    script = (
+        f"import handoff, json, sys; print(json.dumps([name for name in '{heavy}'.split() if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    assert set(handoff.__all__) == {
+        "Decision", "Environment", "Policy", "Record", "Request", "Task", "audit", "estimate", "load", "run",
+    }  # fmt: skip
+    assert all(getattr(handoff, name).__name__ == name for name in handoff.__all__)
+    assert set(handoff.__all__) <= set(dir(handoff))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = handoff.nothing
+
+
+def test_a_study_is_run_loaded_estimated_and_audited(tmp_path: Path) -> None:
+    made = study(tmp_path / "run")
+    loaded = handoff.load(tmp_path / "run")
+    assert loaded.trajectories == made.trajectories
+    assert loaded.endpoints == made.endpoints
+    assert loaded.table.rows == 6 * 1 * 2 * 2
+    wins = sum(end.won for end in loaded.endpoints.values() if (end.reacher, end.solver) == ("rl", "rl"))
+    for given in (loaded, loaded.table, tmp_path / "run", str(tmp_path / "run")):
+        estimates = handoff.estimate(given, draws=200)
+        assert estimates.get("endpoint", reacher="rl", solver="rl").point == wins / 6
+    assert handoff.audit(tmp_path / "run", workers=0).passed
+
+
+def test_everything_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+    study(tmp_path / "outside")
+
+    async def notebook() -> bool:
+        study(tmp_path / "inside")
+        return bool(handoff.audit(tmp_path / "inside", workers=0).passed)
+
+    assert asyncio.run(notebook())
+    names = ("records.jsonl", "seal.json")
+    assert [(tmp_path / "inside" / n).read_bytes() for n in names] == [
+        (tmp_path / "outside" / n).read_bytes() for n in names
+    ]
+
+
+def test_the_same_call_resumes_and_another_one_is_refused(tmp_path: Path) -> None:
+    study(tmp_path / "run")
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    study(tmp_path / "run")
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
+    with pytest.raises(StoreError, match=r"these keys differ: protocol\.depth"):
+        study(tmp_path / "run", depth=1)
+
+
+def test_a_policy_object_runs_and_its_run_passes_an_audit_with_a_note(tmp_path: Path) -> None:
+    handoff.run(
+        "sokoban", cross=["first", "sure"], policies={"first": First(), "sure": "expert"}, tasks=3, slots=1,
+        out=tmp_path, workers=0,
+    )  # fmt: skip
+    loaded = handoff.load(tmp_path)
+    assert loaded.described["first"]["rule"] == "first"
+    assert loaded.described["first"]["spec"].startswith("python:")
+    audit = handoff.audit(tmp_path, workers=0)
+    assert audit.passed
+    notes = [note for check in audit.checks for note in check.notes]
+    assert any("first" in note for note in notes)
+
+
+def test_rollouts_have_counts_and_no_table(tmp_path: Path) -> None:
+    handoff.run("sokoban", protocol="rollouts", policies=POLICIES, rollouts=2, tasks=3, out=tmp_path, workers=0)
+    loaded = handoff.load(tmp_path)
+    assert loaded.counts("rl").n_T.tolist() == [2, 2, 2]
+    with pytest.raises(UsageError, match="no table of reachers and solvers"):
+        handoff.estimate(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"protocol": "frontiers"}, "did you mean 'frontier'"),
+        ({"depht": 2}, "has no setting 'depht'"),
+        ({"slots": 0}, "slots must be at least 1"),
+        ({"slots": "2"}, "slots must be a whole number, not '2'"),
+        ({"cross": ["nobody"]}, "policy 'nobody' is not bound"),
+        ({"cross": []}, "name at least one reacher"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        handoff.run("sokoban", **{"cross": ["expert"], "out": tmp_path / "run", "workers": 0, **arguments})
+    assert not (tmp_path / "run").exists()
