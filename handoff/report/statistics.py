@@ -51,9 +51,8 @@ def label(estimand: Estimand) -> str:
 
 def cell(estimate: Estimate) -> SheetCell:
     """An estimate with its counts, interval and all remarks."""
-    remarks = dict.fromkeys(filter(None, (estimate.reason, estimate.interval_reason, *estimate.notes)))
     shown = sheet.of_estimand(estimate.estimand.name, measure(estimate))
-    return attrs.evolve(shown, note="; ".join(remarks) or None)
+    return attrs.evolve(shown, note=shown.note or "; ".join(estimate.notes) or None)
 
 
 def method(estimates: Estimates) -> str:

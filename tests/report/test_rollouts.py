@@ -17,7 +17,7 @@ from rich.console import Console
 from handoff.cli import group
 from handoff.errors import UsageError
 from handoff.protocols.rollouts import study
-from handoff.report import plain
+from handoff.report import html, plain, terminal
 from handoff.report.format import Measure
 from handoff.report.plots import Mark, forest
 from handoff.report.report import Options, Report
@@ -132,6 +132,7 @@ def test_long_lists_of_tasks_end_early_on_the_terminal_and_not_on_the_page() -> 
     assert "task 39" in text
     assert "task 40" not in text
     assert "and 10 more rows" in text
+    assert "task 49" in html.render(content, {}, name="page.html")
 
 
 # A report of another protocol.
@@ -167,8 +168,6 @@ class CoinReport(Report[Coins, Tosses]):
 
 
 def printed(content: Content) -> str:
-    from handoff.report import terminal
-
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     terminal.show(console, content)
     return console.export_text()
@@ -183,11 +182,11 @@ def test_a_protocol_makes_terminal_page_and_twin_from_its_sheets(tmp_path: Path)
     page, twin = CoinReport().write(coins, document)
     assert (page.name, twin.name) == ("report.html", "report.json")
     assert json.loads(twin.read_text()) == {"heads": 2, "of": 3}
-    html = page.read_text()
-    assert "&lt;b&gt;heads&lt;/b&gt;" in html
-    assert "Heads &amp; tails" in html
-    assert 'id="fig-heads"' in html
-    assert 'data-name="report.json"' in html
+    markup = page.read_text()
+    assert "&lt;b&gt;heads&lt;/b&gt;" in markup
+    assert "Heads &amp; tails" in markup
+    assert 'id="fig-heads"' in markup
+    assert 'data-name="report.json"' in markup
 
 
 def test_a_protocol_without_a_report_has_its_records_counted(run: Path) -> None:

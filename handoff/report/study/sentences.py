@@ -5,7 +5,7 @@ Rates are percentages and differences are percentage points, both with one decim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from handoff.report.format import (
     Json,
@@ -51,34 +51,32 @@ def lacking(reachers: Sequence[str], solvers: Sequence[str]) -> str | None:
 def sentences(run: StudyFacts, counts: Json, results: StudyResults) -> dict[str, list[str]]:
     """The sentences of each section of a complete run's report."""
     tables = results.tables
-    every = {
-        "study": study(run, counts),
+    return {
+        "study": list(study(run, counts)),
         **answer(results),
-        "reach": reach(tables.reach, run),
-        "solve": solve(tables.solve, tables.stages),
-        "interaction": interaction(tables.endpoints),
-        "stages": stages(tables.stages),
-        "budgets": budgets(tables.budgets),
-        "types": types(tables.types),
-        "failures": failures(results.failures),
+        "reach": list(reach(tables.reach, run)),
+        "solve": list(solve(tables.solve, tables.stages)),
+        "interaction": list(interaction(tables.endpoints)),
+        "stages": list(stages(tables.stages)),
+        "budgets": list(budgets(tables.budgets)),
+        "types": list(types(tables.types)),
+        "failures": list(failures(results.failures)),
         "intervals": [method(results.intervals)],
     }
-    return {section: [sentence for sentence in some if sentence] for section, some in every.items()}
 
 
-def study(run: StudyFacts, counts: Json) -> list[str]:
+def study(run: StudyFacts, counts: Json) -> Iterator[str]:
     planned = counts["planned"]
-    size = (
+    yield (
         f"{plural(run.tasks, 'task')} of {plural(len(run.types), 'type')} × {plural(run.slots, 'seed slot')} × "
         f"{plural(len(run.reachers), 'reacher')} × {plural(len(run.solvers), 'solver')}: "
         f"{plural(planned['trajectories'], 'trajectory')} and {plural(planned['endpoints'], 'endpoint')}."
     )
-    turns = (
+    yield (
         f"A reacher has {plural(run.reach_budget, 'action')}; at the first state exactly "
         f"{plural(run.depth, 'action')} from success it is stopped, and every solver goes on from the same clone "
         f"with {plural(run.solve_budget, 'action')}."
     )
-    return [size, turns]
 
 
 def answer(results: StudyResults) -> dict[str, list[str]]:
@@ -141,139 +139,123 @@ def _gain(table: values.EndpointTable) -> str:
     )
 
 
-def reach(table: values.ReachTable, run: StudyFacts) -> list[str]:
+def reach(table: values.ReachTable, run: StudyFacts) -> Iterator[str]:
     if not table.gaps:
         row = table.rows[0]
-        return [
-            (
-                f"{row.reacher} reaches the frontier in {rate_with_interval(row.reach)} of its trajectories, and "
-                f"takes {decimal(row.mean_actions.point)} actions on average until it arrives or stops."
-            )
-        ]
+        yield (
+            f"{row.reacher} reaches the frontier in {rate_with_interval(row.reach)} of its trajectories, and "
+            f"takes {decimal(row.mean_actions.point)} actions on average until it arrives or stops."
+        )
+        return
     a, b = (table.by_reacher[name] for name in table.gaps[0].reachers)
-    return [
-        (
-            f"{b.reacher} reaches the frontier in {percent(b.reach.point)} of its trajectories, {a.reacher} in "
-            f"{percent(a.reach.point)}: a Reach gap of {gap_with_interval(table.gaps[0].value)}."
-        ),
-        (
-            f"They take {decimal(b.mean_actions.point)} and {decimal(a.mean_actions.point)} actions on average until "
-            f"they arrive or stop, of at most {run.reach_budget}."
-        ),
-    ]
+    yield (
+        f"{b.reacher} reaches the frontier in {percent(b.reach.point)} of its trajectories, {a.reacher} in "
+        f"{percent(a.reach.point)}: a Reach gap of {gap_with_interval(table.gaps[0].value)}."
+    )
+    yield (
+        f"They take {decimal(b.mean_actions.point)} and {decimal(a.mean_actions.point)} actions on average until they "
+        f"arrive or stop, of at most {run.reach_budget}."
+    )
 
 
-def solve(table: values.SolveTable, stages: values.StageTable) -> list[str]:
+def solve(table: values.SolveTable, stages: values.StageTable) -> Iterator[str]:
     states, pooled = plural(stages.states, "reached state"), table.by_solver
     if not table.pooled_gaps:
         row = table.pooled[0]
-        return [f"From {states}, {row.solver} completes {rate_with_interval(row.value)}."]
+        yield f"From {states}, {row.solver} completes {rate_with_interval(row.value)}."
+        return
     gap = table.pooled_gaps[0]
     a, b = gap.solvers
-    sentences = [
-        (
-            f"From the same {states}, {b} completes {percent(pooled[b].point)} and {a} {percent(pooled[a].point)}: "
-            f"a same-state Solve gap of {gap_with_interval(gap.value)}."
-        )
-    ]
+    yield (
+        f"From the same {states}, {b} completes {percent(pooled[b].point)} and {a} {percent(pooled[a].point)}: "
+        f"a same-state Solve gap of {gap_with_interval(gap.value)}."
+    )
     effects = [row for row in table.effects if row.solvers == gap.solvers and row.value.point is not None]
     if len(effects) > 1:
         each = " and ".join(f"{points(row.value.point)} on those of {row.reacher}" for row in effects)
-        sentences.append(f"By who reached the states, the gap is {each}.")
-    return sentences
+        yield f"By who reached the states, the gap is {each}."
 
 
-def interaction(table: values.EndpointTable) -> list[str]:
-    if not table.interactions:
-        return []
-    row = table.interactions[0]
-    (a, b), (c, d) = row.reachers, row.solvers
-    before, after = (table.solver_effect(reacher, row.solvers).point for reacher in (a, b))
-    sentences = [
-        (
-            f"Exchanging the solver {c} for {d} gains {points(after)} points under reacher {b} and {points(before)} "
-            f"under {a}: an interaction of {gap_with_interval(row.interaction)}."
+def interaction(table: values.EndpointTable) -> Iterator[str]:
+    """The leading interaction, if there is one."""
+    for row in table.interactions[:1]:
+        (a, b), (c, d) = row.reachers, row.solvers
+        before, after = (points(table.solver_effect(reacher, row.solvers).point) for reacher in (a, b))
+        yield (
+            f"Exchanging the solver {c} for {d} gains {after} points under reacher {b} and {before} under {a}: "
+            f"an interaction of {gap_with_interval(row.interaction)}."
         )
-    ]
-    if row.arrival_term.point is not None and row.state_term.point is not None:
-        sentences.append(
-            f"In sample, {points(row.arrival_term.point)} of it is the arrival term and "
-            f"{points(row.state_term.point)} the state term (Eq. 9)."
-        )
-    if row.survivor_only.point is not None:
-        sentences.append(
-            "With non-arrivals dropped, which is another estimand, it would read "
-            f"{gap_with_interval(row.survivor_only)}, {gap_with_interval(row.survivor_minus_interaction)} "
-            "from the interaction."
-        )
-    return sentences
+        if row.arrival_term.point is not None and row.state_term.point is not None:
+            yield (
+                f"In sample, {points(row.arrival_term.point)} of it is the arrival term and "
+                f"{points(row.state_term.point)} the state term (Eq. 9)."
+            )
+        if row.survivor_only.point is not None:
+            yield (
+                "With non-arrivals dropped, which is another estimand, it would read "
+                f"{gap_with_interval(row.survivor_only)}, {gap_with_interval(row.survivor_minus_interaction)} "
+                "from the interaction."
+            )
 
 
-def stages(table: values.StageTable) -> list[str]:
-    if not table.gaps:
-        return []
-    gap, rows = table.gaps[0], {row.solver: row for row in table.rows}
-    a, b = gap.solvers
-    if rows[a].bridge.point is None:
-        return ["No state was reached, so there is nothing to solve from."]
-    each = "; ".join(
-        f"{name} chooses a bridge action on {percent(rows[name].bridge.point)} of the states and finishes "
-        f"from {percent(rows[name].finish.point)} of those"
-        for name in (a, b)
-    )
-    return [
-        f"{each}.",
-        (
+def stages(table: values.StageTable) -> Iterator[str]:
+    rows = {row.solver: row for row in table.rows}
+    for gap in table.gaps[:1]:
+        a, b = gap.solvers
+        if rows[a].bridge.point is None:
+            yield "No state was reached, so there is nothing to solve from."
+            return
+        each = "; ".join(
+            f"{name} chooses a bridge action on {percent(rows[name].bridge.point)} of the states and finishes "
+            f"from {percent(rows[name].finish.point)} of those"
+            for name in (a, b)
+        )
+        yield f"{each}."
+        yield (
             f"Of the {plural(table.states, 'state')}, {gap.won_by_second_only.numerator} are won by {b} only "
             f"and {gap.won_by_first_only.numerator} by {a} only."
-        ),
-    ]
-
-
-def budgets(table: values.BudgetTable) -> list[str]:
-    if len(table.steps) < 2:
-        return []
-    first, last = table.steps[0], table.steps[-1]
-    gap = next((row for row in table.gaps if row.steps == (last, first)), None)
-    if gap is None or gap.value.point is None:
-        return []
-    a, b = gap.reachers
-    words = {1: "exceeds", 0: "equals", -1: "stays below"}[(gap.value.point > 0) - (gap.value.point < 0)]
-    return [f"{b} with {first} actions {words} {a} with {last}: {gap_with_interval(gap.value)}."]
-
-
-def types(table: values.TypeTable) -> list[str]:
-    if table.prediction is None:
-        source = (
-            "A prediction of the interaction (Eq. 10) takes its Solve gaps from a run of other tasks: --external RUN."
         )
-        return [source] if table.rows[0].interactions else []
+
+
+def budgets(table: values.BudgetTable) -> Iterator[str]:
+    """The second reacher with the least budget against the first with the most."""
+    ends = (table.steps[-1], table.steps[0]) if len(table.steps) > 1 else None
+    for gap in [row for row in table.gaps if row.steps == ends and row.value.point is not None][:1]:
+        a, b = gap.reachers
+        point = gap.value.point or 0.0
+        words = "exceeds" if point > 0 else "stays below" if point < 0 else "equals"
+        yield f"{b} with {gap.steps[1]} actions {words} {a} with {gap.steps[0]}: {gap_with_interval(gap.value)}."
+
+
+def types(table: values.TypeTable) -> Iterator[str]:
+    if table.prediction is None:
+        if table.rows[0].interactions:
+            source = "takes its Solve gaps from a run of other tasks: --external RUN"
+            yield f"A prediction of the interaction (Eq. 10) {source}."
+        return
     whole = table.prediction.whole
     if whole.predicted.point is None:
-        return [f"There is no prediction: {whole.predicted.note}."]
-    return [
-        (
-            "From the Reach gaps here and the Solve gaps of the external run, an interaction of "
-            f"{gap_with_interval(whole.predicted)} is predicted (Eq. 10); observed is "
-            f"{gap_with_interval(whole.observed)}, a residual of {gap_with_interval(whole.residual)}."
-        )
-    ]
+        yield f"There is no prediction: {whole.predicted.note}."
+        return
+    yield (
+        "From the Reach gaps here and the Solve gaps of the external run, an interaction of "
+        f"{gap_with_interval(whole.predicted)} is predicted (Eq. 10); observed is "
+        f"{gap_with_interval(whole.observed)}, a residual of {gap_with_interval(whole.residual)}."
+    )
 
 
-def failures(table: values.FailureTable) -> list[str]:
+def failures(table: values.FailureTable) -> Iterator[str]:
     """Who fails to arrive, and the most frequent way."""
-    sentences = []
     for one in table.reachers:
         if not one.trajectories:
-            sentences.append(f"{one.reacher} always arrives.")
+            yield f"{one.reacher} always arrives."
             continue
         label, count = max(one.labels.items(), key=lambda item: item[1])
-        sentences.append(
+        yield (
             f"{one.reacher} fails to arrive in {plural(one.trajectories, 'trajectory')}, most often by "
             f"{label.replace('_', ' ')} ({count:,}), and leaves the state unchanged on {percent(one.unchanged)} of "
             "their steps."
         )
-    return sentences
 
 
 def method(intervals: values.Method) -> str:

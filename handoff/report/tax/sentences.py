@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from handoff.passk.tax import Comparison, Policy
 from handoff.report.format import (
     Measure,
@@ -20,13 +22,13 @@ def sentences(document: TaxDocument) -> dict[str, list[str]]:
     """The sentences of each section."""
     return {
         "verdict": [verdict(document), trade(document)],
-        "curves": curves(document),
-        "scalability": scalability(document),
-        "parts": parts(document),
-        "tasks": tasks(document),
+        "curves": list(curves(document)),
+        "scalability": list(scalability(document)),
+        "parts": list(parts(document)),
+        "tasks": list(tasks(document)),
         "trade": [trade(document), *_pairs(document)],
-        "early": early(document),
-        "routing": routing(document),
+        "early": list(early(document)),
+        "routing": list(routing(document)),
         "intervals": [intervals(document.comparison)],
     }
 
@@ -66,118 +68,100 @@ def trade(document: TaxDocument) -> str:
     )
 
 
-def curves(document: TaxDocument) -> list[str]:
-    compared, (base, _) = document.comparison, document.names
-    k = compared.budget
-    share = f"in {percent(compared.crossed_share)} of the draws it is ahead at some k up to {k}"
-    if compared.crossover is None:
-        crossing = f"{base}'s pass@k is greater at no k up to {k}; {share}."
-    else:
-        crossing = f"{base}'s pass@k is first the greater one at k = {compared.crossover}; {share}."
-    average = (
+def curves(document: TaxDocument) -> Iterator[str]:
+    compared, (base, _), k = document.comparison, document.names, document.comparison.budget
+    first = f"first the greater one at k = {compared.crossover}" if compared.crossover else f"greater at no k up to {k}"
+    yield (
+        f"pass@k is the share of tasks that at least one of k rollouts solves, pass^k the share that all k solve. "
+        f"{base}'s pass@k is {first}; in {percent(compared.crossed_share)} of the draws it is ahead at some k up to "
+        f"{k}."
+    )
+    yield (
         f"Averaged over all budgets up to {k}, coverage is {rate_with_interval(compared.base.mean_coverage)} and "
         f"{rate_with_interval(compared.post.mean_coverage)}."
     )
-    meaning = "pass@k is the share of tasks that at least one of k rollouts solves, pass^k the share that all k solve."
-    return [f"{meaning} {crossing}", average]
 
 
-def scalability(document: TaxDocument) -> list[str]:
+def scalability(document: TaxDocument) -> Iterator[str]:
     compared, (base, post) = document.comparison, document.names
-    k = compared.budget
-    first = (
-        f"Raw scalability A({k}) is the number of failed attempts before a success within {k} rollouts: "
-        f"{decimal_with_interval(compared.base.scalability, 2)} for {base} and "
+    yield (
+        f"Raw scalability A({compared.budget}) is the number of failed attempts before a success within "
+        f"{compared.budget} rollouts: {decimal_with_interval(compared.base.scalability, 2)} for {base} and "
         f"{decimal_with_interval(compared.post.scalability, 2)} for {post}, so Tax_A is "
         f"{decimal_with_interval(compared.tax_a, 2)}."
     )
-    return [first, "Calibrated scalability S sets it against all attempts that could have failed: 1 is the most."]
+    yield "Calibrated scalability S sets it against all attempts that could have failed: 1 is the most."
 
 
-def parts(document: TaxDocument) -> list[str]:
-    compared, (base, post) = document.comparison, document.names
+def parts(document: TaxDocument) -> Iterator[str]:
+    one, (base, post) = document.comparison, document.names
     lost, gained, shape, ceiling, averaged = (
-        decimal(part.point, 2)
-        for part in (compared.lost, compared.gained, compared.shape, compared.ceiling, compared.averaged)
+        decimal(part.point, 2) for part in (one.lost, one.gained, one.shape, one.ceiling, one.averaged)
     )
-    of_lost, of_gained, of_both = (
-        plural(count, "task") for count in (compared.tasks_lost, compared.tasks_gained, compared.tasks_both)
+    yield (
+        f"Tax_A is the sum of three parts: {lost} from {plural(one.tasks_lost, 'task')} that only {base} ever solves, "
+        f"{gained} from {plural(one.tasks_gained, 'task')} that only {post} does, and {shape} from "
+        f"{plural(one.tasks_both, 'task')} that both do."
     )
-    three = (
-        f"Tax_A is the sum of three parts: {lost} from {of_lost} that only {base} ever solves, {gained} from "
-        f"{of_gained} that only {post} does, and {shape} from {of_both} that both do."
-    )
-    two = (
+    yield (
         f"By Eq. 8 it is also K times the gap of coverage, {ceiling}, less K times the gap of budget-averaged "
         f"coverage, {averaged}."
     )
-    return [three, two]
 
 
-def tasks(document: TaxDocument) -> list[str]:
+def tasks(document: TaxDocument) -> Iterator[str]:
     before, after, (base, post) = document.comparison.base, document.comparison.post, document.names
-    sentences = []
     each = [row.contribution for row in document.contributions]
     if each:
-        positive = sum(part > 0 for part in each)
-        negative = sum(part < 0 for part in each)
-        sentences.append(
+        positive, negative = sum(part > 0 for part in each), sum(part < 0 for part in each)
+        yield (
             f"Tax_S is the mean of the tasks' parts (Eq. 10): {positive} of {len(each)} are positive, {negative} "
             f"negative and {len(each) - positive - negative} zero."
         )
-    sentences.append(
+    yield (
         f"{base} never solves {percent(before.never_solved)} of the tasks and always solves "
         f"{percent(before.always_solved)}; for {post} these shares are {percent(after.never_solved)} and "
         f"{percent(after.always_solved)}."
     )
-    return sentences
 
 
-def _pairs(document: TaxDocument) -> list[str]:
+def _pairs(document: TaxDocument) -> Iterator[str]:
     rows = document.trade
-    if len(rows) < 2:
-        return []
-    both = sum((row.coverage_lost.point or 0) > 0 and (row.efficiency_gained.point or 0) > 0 for row in rows)
-    return [f"Of {len(rows)} pairs, {both} gained efficiency and lost coverage."]
+    if len(rows) > 1:
+        both = sum((row.coverage_lost.point or 0) > 0 and (row.efficiency_gained.point or 0) > 0 for row in rows)
+        yield f"Of {len(rows)} pairs, {both} gained efficiency and lost coverage."
 
 
-def early(document: TaxDocument) -> list[str]:
+def early(document: TaxDocument) -> Iterator[str]:
     compared, pairs = document.comparison, document.early
-    if pairs is None:
-        if compared.budget < 16:
-            return []
+    if pairs is not None:
+        correlation = f"their rank correlation over {plural(len(pairs.pairs), 'pair')} is {decimal(pairs.rho, 3)}"
+        if pairs.rho is None:
+            correlation = f"there is no rank correlation ({pairs.reason})"
+        yield f"Tax_S at {pairs.early} rollouts against Tax_S at {pairs.late}: {correlation}."
+    elif compared.budget >= 16:
         at_8, at_last = (decimal_with_interval(compared.tax_s_by_k[k - 1]) for k in (8, compared.budget))
-        return [
-            (
-                f"At 8 rollouts Tax_S is {at_8}, at {compared.budget} it is {at_last}. "
-                "How well the early one ranks policies can be told from further pairs only (--pair)."
-            )
-        ]
-    correlation = f"their rank correlation over {plural(len(pairs.pairs), 'pair')} is {decimal(pairs.rho, 3)}"
-    if pairs.rho is None:
-        correlation = f"there is no rank correlation ({pairs.reason})"
-    return [f"Tax_S at {pairs.early} rollouts against Tax_S at {pairs.late}: {correlation}."]
+        yield (
+            f"At 8 rollouts Tax_S is {at_8}, at {compared.budget} it is {at_last}. "
+            "How well the early one ranks policies can be told from further pairs only (--pair)."
+        )
 
 
-def routing(document: TaxDocument) -> list[str]:
+def routing(document: TaxDocument) -> Iterator[str]:
     routed, (base, post) = document.routing, document.names
     rules = {row.rule: row for row in routed.routes}
     tax, k = rules["tax"], routed.budget
-    equal = (
-        f"At an equal cost of {k} rollouts a task it covers {percent(tax.equal_cost)}."
-        if tax.equal_cost is not None
-        else f"At an equal cost nothing is left: {tax.reason}."
+    yield (
+        f"Sending each task to the policy that a pilot of {routed.pilot} rollouts of both speaks for covers "
+        f"{percent(tax.pass_k)} of the tasks with {k} rollouts of the chosen one, and costs {tax.rollouts} "
+        f"rollouts a task; {base} alone covers {percent(rules['base'].pass_k)}, {post} alone "
+        f"{percent(rules['post'].pass_k)}, and an oracle {percent(rules['oracle'].pass_k)}."
     )
-    return [
-        (
-            f"Sending each task to the policy that a pilot of {routed.pilot} rollouts of both speaks for covers "
-            f"{percent(tax.pass_k)} of the tasks with {k} rollouts of the chosen one, and costs {tax.rollouts} "
-            f"rollouts a task; {base} alone covers {percent(rules['base'].pass_k)}, {post} alone "
-            f"{percent(rules['post'].pass_k)}, and an oracle {percent(rules['oracle'].pass_k)}."
-        ),
-        equal,
-        f"Numbers of the tax rule are means over {plural(routed.pilots, 'random pilot')}.",
-    ]
+    if tax.equal_cost is not None:
+        yield f"At an equal cost of {k} rollouts a task it covers {percent(tax.equal_cost)}."
+    else:
+        yield f"At an equal cost nothing is left: {tax.reason}."
+    yield f"Numbers of the tax rule are means over {plural(routed.pilots, 'random pilot')}."
 
 
 def intervals(compared: Comparison) -> str:
