@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from handoff.children import usable_cores
+from handoff.cores import usable_cores
 from handoff.episodes.places import Here, Workers
 from handoff.episodes.processes import Processes
 
