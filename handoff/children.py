@@ -1,7 +1,4 @@
-"""Worker processes that only their parent ends.
-
-No signal of the terminal reaches them, and none outlives the parent.
-"""
+"""Worker processes that only their parent ends: no terminal signal reaches them, and none outlives the parent."""
 
 from __future__ import annotations
 
@@ -21,14 +18,6 @@ T = TypeVar("T")
 
 #: What a terminal sends to every process of a command.
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
-
-
-def usable_cores() -> int:
-    """The number of cores that this process may use."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:
-        return max(1, os.cpu_count() or 1)
 
 
 class Children(ProcessPoolExecutor):
