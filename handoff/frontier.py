@@ -248,10 +248,10 @@ def _search_outcomes(environment: Environment, here: Hashable, depth: int) -> Ce
                     onward = reached.setdefault(action, {})
                     environment.restore(state)
                     for _, outcome in environment.outcomes(action):
-                        shown = environment.restore(outcome)
-                        if shown.won:
+                        record = environment.restore(outcome)
+                        if record.won:
                             winning.add(action)
-                        elif not shown.done:
+                        elif not record.done:
                             onward[outcome] = None
                         environment.restore(state)
             for action, onward in reached.items():

@@ -113,17 +113,21 @@ def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
     """An instance of the adapter ``name``.  Raises :class:`~handoff.errors.UsageError` for an option it does not
     take."""
     cls = _loaded(name)
-    given = dict(options or {})
-    taken = inspect.signature(cls).parameters.values()
-    names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    unknown = [] if any(one.kind is one.VAR_KEYWORD for one in taken) else [key for key in given if key not in names]
+    chosen = dict(options or {})
+    parameters = inspect.signature(cls).parameters.values()
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    unknown = (
+        [] if any(one.kind is one.VAR_KEYWORD for one in parameters) else [key for key in chosen if key not in names]
+    )
     if unknown:
         known = f"it takes {', '.join(names)}" if names else "it takes none"
         raise UsageError(f"environment {name!r} does not take these options: {', '.join(unknown)} ({known})")
-    missing = [one.name for one in taken if one.name in names and one.default is one.empty and one.name not in given]
+    missing = [
+        one.name for one in parameters if one.name in names and one.default is one.empty and one.name not in chosen
+    ]
     if missing:
         raise UsageError(f"environment {name!r} needs these options: {', '.join(missing)}")
     try:
-        return cls(**given)
+        return cls(**chosen)
     except TypeError as error:
         raise UsageError(f"environment {name!r} cannot use these options: {error}") from error

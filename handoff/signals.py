@@ -165,6 +165,6 @@ def _importing(frame: FrameType | None) -> bool:
 
 def _end_at_once() -> NoReturn:
     with contextlib.suppress(OSError):
-        shown = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar hides the cursor
-        os.write(2, shown + f"handoff: {reason()}\n".encode())
+        cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar hides the cursor
+        os.write(2, cursor + f"handoff: {reason()}\n".encode())
     os._exit(EXIT_CODE)

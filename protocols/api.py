@@ -79,8 +79,8 @@ def run(
         adapter.policies,
     )
     chosen = {name: specs[name] if name in specs else bound[name] for name in names}
-    given = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
-    prepared = design.prepare(environment, dict(options or {}), config, chosen, given)
+    model_options = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
+    prepared = design.prepare(environment, dict(options or {}), config, chosen, model_options)
     folder = prepared.default_folder if out is None else Path(out)
     prepared.run(folder, Where(workers=workers, ray=ray), progress)
     return design.load(folder)

@@ -45,9 +45,9 @@ def audit_run(
     protocol.check(audit, run, templates)
     check_policies(audit, run)
     if replay:
-        shown = progress or Silent()
+        bar = progress or Silent()
         with Reference(audit, run, options or {}, where or Where()) as reference:
-            reference.certify(lambda pool, tasks, lanes: protocol.certify(audit, run, pool, tasks, shown, lanes))
+            reference.certify(lambda pool, tasks, lanes: protocol.certify(audit, run, pool, tasks, bar, lanes))
     return audit
 
 

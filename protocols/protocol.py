@@ -183,5 +183,5 @@ class Protocol(ABC, Generic[C, R]):
 
 def _policies(given: Mapping[str, str | Policy], models: Mapping[str, ModelOptions] | None) -> dict[str, Policy]:
     specs = {name: spec for name, spec in given.items() if isinstance(spec, str)}
-    made = make_policies(specs, models)
-    return {name: made[name] if isinstance(one, str) else one for name, one in given.items()}
+    policies = make_policies(specs, models)
+    return {name: policies[name] if isinstance(one, str) else one for name, one in given.items()}

@@ -53,8 +53,8 @@ def audit(
     from handoff.report.checks import show_audit
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
-    shown = progress.for_console(console(stderr=True), quiet)
-    result = audit_run(run, overrides, Where(**where), shown, replay=not records_only, templates=templates)
+    bar = progress.for_console(console(stderr=True), quiet)
+    result = audit_run(run, overrides, Where(**where), bar, replay=not records_only, templates=templates)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:

@@ -44,19 +44,22 @@ class Command(click.Command):
 
 
 def options_of(cls: type, leave_out: Sequence[str] = ()) -> Callable[[F], F]:
-    """Adds an option per setting of ``cls``.  The command gets those that were given as one dictionary by field name,
-    under the class's name (``ModelOptions``: ``model_options``)."""
+    """Adds an option per setting of ``cls``.
+
+    The command gets the values on the command line as one dictionary by field name, under the class's name
+    (``ModelOptions``: ``model_options``).
+    """
     stated = [one for one in settings(cls) if one.on_command_line and one.field not in leave_out]
 
     def add(function: F) -> F:
         @functools.wraps(function)
         def wrapped(*arguments: Any, **values: Any) -> Any:
-            given = {}
+            values_by_field = {}
             for one in stated:
                 value = values.pop(_parameter(cls, one))
                 if value is not None and value != ():
-                    given[one.field] = None if one.word is not None and value == one.word else value
-            return function(*arguments, **{_name(cls): given}, **values)
+                    values_by_field[one.field] = None if one.word is not None and value == one.word else value
+            return function(*arguments, **{_name(cls): values_by_field}, **values)
 
         command: Any = wrapped
         for one in reversed(stated):
@@ -113,12 +116,12 @@ def _help(stated: Setting) -> str:
     parts = [stated.help]
     if stated.repeats:
         parts[0] = f"{stated.help.rstrip('.')}; repeats."
-    shown = stated.shown
-    if shown is None and stated.kind is not bool and not stated.repeats:
+    default = stated.shown
+    if default is None and stated.kind is not bool and not stated.repeats:
         if stated.default is not None:
-            shown = f"{stated.default:g}" if isinstance(stated.default, float) else str(stated.default)
+            default = f"{stated.default:g}" if isinstance(stated.default, float) else str(stated.default)
         elif stated.word is not None:
-            shown = stated.word
-    if shown:
-        parts.append(f" [default: {shown}]")
+            default = stated.word
+    if default:
+        parts.append(f" [default: {default}]")
     return " ".join(part for part in parts if part)

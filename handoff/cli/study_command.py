@@ -126,8 +126,8 @@ def carry_out(protocol: Protocol[Any, Any], request: Request, stated: Mapping[st
     values.setdefault("split", adapter.splits[0])
     config = protocol.configure(values)
     specs = kinds.resolve(protocol.policies(config), bound, adapter.policies)
-    given = {**(_IMPATIENT if request.dry_run else {}), **request.model_options}
-    models = study_file.model_options(specs, file, given)
+    model_options = {**(_IMPATIENT if request.dry_run else {}), **request.model_options}
+    models = study_file.model_options(specs, file, model_options)
     environment_options = {**file.environment_options, **request.environment_options}
     try:
         prepared = protocol.prepare(environment, environment_options, config, specs, models)
@@ -139,16 +139,16 @@ def carry_out(protocol: Protocol[Any, Any], request: Request, stated: Mapping[st
         prepared.remarks = {"config": file.remark()}
     folder = prepared.default_folder if request.out is None else request.out
     report = protocol.report()
-    shown = console(stderr=True, quiet=request.quiet)
-    plan = console() if request.dry_run and not request.as_json else shown
+    remarks = console(stderr=True, quiet=request.quiet)
+    plan = console() if request.dry_run and not request.as_json else remarks
     for line in report.plan_lines(prepared.identity, folder):
         plan.print(line, soft_wrap=True)
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
         return
-    for remark in prepared.run(folder, request.where, progress.for_console(shown, request.quiet)):
-        shown.print(remark, style="yellow")
+    for remark in prepared.run(folder, request.where, progress.for_console(remarks, request.quiet)):
+        remarks.print(remark, style="yellow")
     run = protocol.load(folder)
     if request.as_json:
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))

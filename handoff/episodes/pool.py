@@ -137,8 +137,8 @@ class Episode:
                 if losses and not anew:
                     assert self._past is not None
                     past = self._past
-                    told = (past.task, past.seed, tuple(past.actions), tuple(past.records), Ask())
-                    await self._workers.call(self.worker, "replay", self.number, *told)
+                    arguments_of_replay = (past.task, past.seed, tuple(past.actions), tuple(past.records), Ask())
+                    await self._workers.call(self.worker, "replay", self.number, *arguments_of_replay)
                 return await self._workers.call(self.worker, method, self.number, *arguments)
             except WorkerLost as lost:
                 losses += 1

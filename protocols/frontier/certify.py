@@ -42,9 +42,9 @@ class _Checks:
     ends: Check
     frontier: Check
 
-    def distances(self, cell: str, first: int, stated: Sequence[int | None], found: Sequence[View]) -> None:
-        """Compare recorded distances with those found (nothing was asked and nothing recorded: no difference)."""
-        for position, (theirs, view) in enumerate(zip(stated, found, strict=True), start=first):
+    def distances(self, cell: str, first: int, stated: Sequence[int | None], views: Sequence[View]) -> None:
+        """Compare recorded distances with those views (nothing was asked and nothing recorded: no difference)."""
+        for position, (theirs, view) in enumerate(zip(stated, views, strict=True), start=first):
             if theirs != view.distance:
                 self.frontier.failures.append(
                     f"{cell}: state after action {position}: distance was recorded as {theirs} and is {view.distance}"
@@ -91,14 +91,14 @@ async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick
         try:
             if job.first:
                 ask = Ask(depth=study.depth, distances=distances)
-                found = await episode.certify_along(job.task, run.reset_seed, actions, run.records(), ask)
+                views = await episode.certify_along(job.task, run.reset_seed, actions, run.records(), ask)
                 stated = [run.reset_check, *(step.check for step in run.steps)]
-                for position, (theirs, view) in enumerate(zip(stated, found, strict=True)):
+                for position, (theirs, view) in enumerate(zip(stated, views, strict=True)):
                     mine = view.certificate
                     where = f"{job.label}: state after action {position}"
                     checks.frontier.require(theirs == mine, f"{where}: {_compare(theirs, mine)}")
                 curve = [run.reset_distance, *(step.distance for step in run.steps)]
-                checks.distances(job.label, 0, curve, found)
+                checks.distances(job.label, 0, curve, views)
             else:
                 await episode.replay(job.task, run.reset_seed, actions, run.records(), Ask())
         except (ReplayMismatch, DataError) as error:
@@ -106,17 +106,17 @@ async def _run(job: _Pass, pool: Pool, study: Study, checks: _Checks, tick: Tick
         else:
             try:
                 ask = Ask(distances=distances)
-                found = await episode.follow(more, [run.records()[-1], *after], len(actions), ask)
+                views = await episode.follow(more, [run.records()[-1], *after], len(actions), ask)
                 curve = [step.distance for step in job.endpoint.steps] if job.endpoint else []
-                checks.distances(job.label, len(actions) + 1, curve, found)
+                checks.distances(job.label, len(actions) + 1, curve, views)
             except (ReplayMismatch, DataError) as error:
                 checks.ends.failures.append(f"{job.label}: {error}")
     tick()
 
 
-def _compare(stated: Certificate | None, found: Certificate | None) -> str:
-    if stated is None or found is None:
+def _compare(stated: Certificate | None, actual: Certificate | None) -> str:
+    if stated is None or actual is None:
         return "it was not checked"
-    left, right = to_json(stated), to_json(found)
+    left, right = to_json(stated), to_json(actual)
     field = next(name for name in left if left[name] != right[name]) if left != right else "nothing"
     return f"{field} was recorded as {left.get(field)!r:.120} and is {right.get(field)!r:.120}"
