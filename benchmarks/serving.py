@@ -42,8 +42,8 @@ import attrs
 
 from handoff.episodes.start import Where
 from handoff.policies import ModelOptions
+from handoff.policies.bindings import make
 from handoff.policies.openai.policy import OpenAIServer
-from handoff.policies.specs import make
 from handoff.progress import Silent
 from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.frontier.config import FrontierConfig

@@ -24,9 +24,9 @@ from handoff.estimation.bootstrap import estimate as estimate_table
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
+from handoff.policies.bindings import own_options, resolve
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
-from handoff.policies.specs import own_options, resolve
 from handoff.progress import Progress
 from handoff.protocols.audit import audit_run
 from handoff.protocols.registry import load, load_protocol

@@ -19,9 +19,9 @@ from handoff import registry, signals
 from handoff.auditing.checks import Audit
 from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
+from handoff.policies.bindings import introduce, make_policies
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
-from handoff.policies.specs import introduce, make_policies
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
 from handoff.records import Task, to_json

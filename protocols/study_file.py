@@ -38,9 +38,9 @@ import attrs
 
 from handoff import files
 from handoff.errors import DataError, UsageError
+from handoff.policies.bindings import own_options, relative_to
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import BUILTIN
-from handoff.policies.specs import own_options, relative_to
 from handoff.protocols.protocol import Protocol
 from handoff.settings import Setting, settings
 

@@ -17,8 +17,8 @@ from typing import Any
 from handoff.auditing.checks import Audit, Check
 from handoff.errors import HandoffError
 from handoff.policies import kinds
-from handoff.policies.kinds import Spec
 from handoff.policies.language.actions import ActionRule, Reply
+from handoff.policies.specs import Spec
 from handoff.records import Decision
 from handoff.runs.run import Run
 

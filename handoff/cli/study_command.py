@@ -113,19 +113,19 @@ def carry_out(protocol: Protocol[Any, Any], request: Request, stated: Mapping[st
     from handoff import progress, registry
     from handoff.cli.output import console
     from handoff.errors import Interrupted
-    from handoff.policies import specs as kinds
+    from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
     if environment is None:
         raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
-    bound = {**file.bindings, **kinds.bind(request.bindings)}
+    bound = {**file.bindings, **bind(request.bindings)}
     values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
     adapter = registry.load(environment)
     values.setdefault("split", adapter.splits[0])
     config = protocol.configure(values)
-    specs = kinds.resolve(protocol.policies(config), bound, adapter.policies)
+    specs = resolve(protocol.policies(config), bound, adapter.policies)
     model_options = {**(_IMPATIENT if request.dry_run else {}), **request.model_options}
     models = study_file.model_options(specs, file, model_options)
     environment_options = {**file.environment_options, **request.environment_options}

@@ -21,23 +21,9 @@ from handoff.errors import DataError, HandoffError, UsageError
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.policies.scripted import Actions, Noisy, Random, Tempered
+from handoff.policies.specs import Spec
 
 GROUP = "handoff.policies"
-
-
-@attrs.frozen
-class Spec:
-    """A policy spec: a kind, and an argument after a colon."""
-
-    kind: str
-    #: ``None``: there is no colon.
-    argument: str | None
-    text: str
-
-    @classmethod
-    def parse(cls, text: str) -> Spec:
-        kind, colon, argument = text.partition(":")
-        return cls(kind, argument if colon else None, text)
 
 
 Build = Callable[[str | None, ModelOptions], Policy]

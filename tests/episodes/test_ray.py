@@ -32,7 +32,6 @@ from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, UsageError
 from handoff.policies import Policy, Request
-from handoff.policies import specs as policy_kinds
 from handoff.progress import Silent
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.certify import certify
@@ -53,7 +52,7 @@ class Watched(Policy):
     needs_plan = True
 
     def __init__(self, at: Mapping[int, Callable[[], None]]) -> None:
-        self.inner = policy_kinds.make(SPEC)
+        self.inner = make(SPEC)
         self.at = dict(at)
         self.seen: list[tuple[str, int, int]] = []
 

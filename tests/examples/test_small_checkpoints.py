@@ -18,9 +18,9 @@ from handoff.envs.alfworld import CompiledGame
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.errors import DataError
 from handoff.policies import ModelOptions, Request, Turn, builtin
+from handoff.policies.bindings import make, own_options
 from handoff.policies.hf.scoring import plain_scores
 from handoff.policies.language.prompts import Template
-from handoff.policies.specs import make, own_options
 from handoff.records import Record, Task
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'checkpoint-handoff[hf]'")

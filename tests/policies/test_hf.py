@@ -19,8 +19,8 @@ import pytest
 from handoff.canonical import digest
 from handoff.errors import DataError, UsageError
 from handoff.policies import ModelOptions
+from handoff.policies.bindings import make
 from handoff.policies.doctor import requests
-from handoff.policies.specs import make
 from handoff.protocols.frontier import study
 
 torch = pytest.importorskip("torch", reason="needs torch")

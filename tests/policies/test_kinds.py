@@ -18,7 +18,7 @@ from handoff.auditing.checks import Check
 from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.policies import ModelOptions, Policy, Spec, introduce, is_spec, kinds, make, make_policies, own_options
-from handoff.policies.specs import relative_to, resolve
+from handoff.policies.bindings import relative_to, resolve
 from handoff.protocols import audit, study_file
 from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts.config import RolloutsConfig

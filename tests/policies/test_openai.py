@@ -25,9 +25,9 @@ from handoff.canonical import digest
 from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.policies import ModelOptions, Policy, Request, Served, Turn
+from handoff.policies.bindings import make
 from handoff.policies.openai import client
 from handoff.policies.openai.client import check_url
-from handoff.policies.specs import make
 from handoff.protocols.audit import audit_run
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.config import FrontierConfig

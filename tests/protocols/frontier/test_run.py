@@ -18,7 +18,6 @@ import pytest
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
 from handoff.policies import Policy, Request
-from handoff.policies import specs as policy_kinds
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision
@@ -160,7 +159,7 @@ class Counting(Policy):
     needs_plan = True
 
     def __init__(self, limit: int | None = None) -> None:
-        self.inner = policy_kinds.make("noisy:0.5")
+        self.inner = make("noisy:0.5")
         self.limit = limit
         self.seen: list[tuple[str, int]] = []
 

@@ -19,7 +19,7 @@ from handoff.errors import DataError, Interrupted, UsageError
 from handoff.passk.counts_file import read_counts
 from handoff.passk.ptgs import EstimateThenSample, pilot_temperature
 from handoff.policies import Request
-from handoff.policies.specs import make
+from handoff.policies.bindings import make
 from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.protocols.rollouts.config import RolloutsConfig
