@@ -32,6 +32,7 @@ from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, UsageError
 from handoff.policies import Policy, Request
+from handoff.policies.bindings import make
 from handoff.progress import Silent
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.certify import certify

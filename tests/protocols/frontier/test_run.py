@@ -18,6 +18,7 @@ import pytest
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
 from handoff.policies import Policy, Request
+from handoff.policies.bindings import make
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision
