@@ -1,16 +1,16 @@
-"""Are the compiled certificates right?  Against textworld itself, and against the planner library's state ids.
+"""Compares the compiled certificates with textworld itself, and with the planner library's state ids.
 
     python benchmarks/certificates.py --data DIR [--quick]
 
-*Native.*  Per game four states: at reset, two actions before success, one action before it, and one that random
-actions led to.  The depth-2 certificate is made on textworld: for every first action the environment is reset, the
-prefix and the action are replayed, and the record is read (success, admissible actions).  A second action is then
-taken by the environment's own planner library, every admissible one, with `check_goal` after it and `set_state_id`
-back; only the derivation of its text is left out, which is nine tenths of a native step and says nothing about success.
-By full reset and replay the same states would take about half an hour each.
+*Native.*  Per game four states: at reset, two actions before success, one action before it, one after random actions.
+textworld makes the depth-2 certificate: for every first action it resets the environment, replays the prefix and the
+action, and reads the record (success, admissible actions).  The environment's planner library then takes every
+admissible second action, with `check_goal` after it and `set_state_id` back; this leaves out only the derivation of the
+text, which takes nine tenths of a native step and does not affect success.  By full reset and replay each state would
+take about half an hour.
 
-*Library.*  Along random walks the facts that hold, the actions, success and the depth-2 certificate of every state
-are compared with the planner library's.
+*Library.*  Along random walks the facts, admissible actions, success and depth-2 certificate of every state must equal
+the planner library's.
 
 The last line is one JSON object: `states` and `games` of the native comparison with its `differences`,
 `library_states` and `library_differences`.
@@ -49,7 +49,7 @@ class NativeSearch:
         return record
 
     def _second_actions(self, admissible: Sequence[str]) -> list[str]:
-        """The actions that win from the environment's present state."""
+        """The actions that win from the environment's current state."""
         environment: Any = self._engine._env.unwrapped
         library = environment._pddl_state.downward_lib
         grounded = dict[str, Any]()
@@ -97,7 +97,7 @@ class NativeSearch:
 
 
 def prefixes(dynamics: Dynamics, rng: random.Random) -> list[tuple[str, ...]]:
-    """Of the four states."""
+    """The prefixes of the four states."""
     plan = dynamics.plan(dynamics.initial)
     state, wandered = dynamics.initial, []
     for _ in range(2):
@@ -107,7 +107,7 @@ def prefixes(dynamics: Dynamics, rng: random.Random) -> list[tuple[str, ...]]:
 
 
 def compare_library(game: Game, dynamics: Dynamics, states: int, rng: random.Random) -> tuple[int, list[str]]:
-    """(states compared, what differed)."""
+    """(states compared, the differing ones)."""
     library = PlannerLibrary(game.domain, game.problem, dynamics)
     changing = set(dynamics.task.facts)
     state, differing = dynamics.initial, []
@@ -153,8 +153,8 @@ def main() -> int:
         seen, differing = compare_library(game, dynamics, walk, rng)
         library_states += seen
         library_differences += len(differing)
-        for what in differing:
-            print(f"{task.name}: {what} differs from the planner library", flush=True)
+        for state_name in differing:
+            print(f"{task.name}: {state_name} differs from the planner library", flush=True)
         print(f"{task.name.split('/')[0][:60]:60} {states} native, {library_states} library states", flush=True)
     print(
         json.dumps(

@@ -1,4 +1,4 @@
-"""Both ALFWorld engines side by side: every record of the compiled engine against textworld's, whole.
+"""Compares every whole record of the compiled ALFWorld engine with textworld's.
 
     python benchmarks/differential.py --data DIR [--quick] [--steps 50] [--workers 2] [--games N]
 
@@ -33,7 +33,7 @@ _engine: NativeEngine | None = None
 
 
 def adversarial(rng: random.Random, admissible: Sequence[str], last: str) -> str:
-    """An action of the kind that breaks engines."""
+    """An action that could break an engine."""
     some = rng.choice(list(admissible))
     return rng.choice(
         [
@@ -82,7 +82,7 @@ def choose(rng: random.Random, record: Record, plan: Sequence[str], last: str) -
 
 
 def walk(game: Game, steps: int, seed: int, stock: bool) -> tuple[int, Counter[str], str | None]:
-    """(records compared, what was covered, the first difference)."""
+    """(records compared, kinds of steps, the first difference)."""
     with memory.without() if stock else nullcontext():
         return _walk(game, steps, seed)
 

@@ -9,7 +9,7 @@
 * frontier: depth-2 checks along trajectories against every sequence applied through the planner library
   (`set_state_id`); the counting tables, made once per game, are in `prepare_ms`;
 * distance: exact distance up to 4 at every state of the trajectories, and at the first state with empty tables;
-* memory: resident size, measured in a process of its own.
+* memory: resident size, measured in a separate process.
 
 The native engine is textworld as it ships, nothing remembered between resets.
 """
@@ -79,7 +79,7 @@ def resident_mb() -> float:
 
 def memory(games: list[Game]) -> tuple[float, float]:
     """(MB per game after one episode of each, MB per 1,000 episodes in the middle of one game)."""
-    CompiledGame.of(games[0])  # what the libraries need
+    CompiledGame.of(games[0])  # loads the libraries
     begin = resident_mb()
     loaded = []
     for game in games[1:]:

@@ -10,8 +10,8 @@ ways, in one run, on the same states:
 * replay: textworld as it ships, one reset and one replay per action sequence.  Measured on a few first and second
   actions per game, and extrapolated to all sequences of the check: the full check takes about half an hour per state.
 
-`compile_ms` is what the compiled side spends once per game with the translation cached, `ms_per_check_with_compile`
-spreads it over the trajectory.  The certificates of the first two are compared, and must be equal.
+`compile_ms` is the compiled side's cost per game with the translation cached; `ms_per_check_with_compile` spreads it
+over the trajectory.  The certificates of the first two are compared, and must be equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Are the built-in games like the release's?  The same figures of both, side by side, by room type.
+"""Compares the built-in games with the release's: the same figures of both, by room type.
 
     python benchmarks/generated_games.py --data DIR [--quick]
 
@@ -33,7 +33,7 @@ Figures = Mapping[str, float]
 
 
 def structure(game: Game) -> tuple[Figures, Mapping[str, list[int]]]:
-    """Figures of one game, and how many objects each receptacle holds, by receptacle type."""
+    """Figures of one game, and the number of objects in each receptacle, by receptacle type."""
     facts = Facts.of(game.problem)
     table = facts.table
     inside: dict[str, list[str]] = defaultdict(list)

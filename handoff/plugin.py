@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console as RichConsole
 
-from handoff.children import usable_cores
+from handoff.cores import usable_cores
 
 __all__ = [
     "COUNT",
     "DEPTH",
     "PATH",
     "SEED",
-    "Console",
     "FilePath",
     "Number",
     "Real",
@@ -32,6 +30,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from handoff.console import Console
+
     _ParamType = click.ParamType[Any]
 else:  # generic from click 8.2 on
     _ParamType = click.ParamType
@@ -106,16 +106,11 @@ class FilePath(click.Path):
         return super().convert(value, param, ctx)
 
 
-class Console(RichConsole):
-    """A console that raises for a closed pipe; the command line ends the process."""
-
-    def on_broken_pipe(self) -> None:
-        raise
-
-
 def console(stderr: bool = False, quiet: bool = False) -> Console:
-    """The console for every command.  Untrusted names and texts are data: no markup, no emoji codes."""
-    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+    """The console of every command.  Untrusted names and texts are data: no markup, no emoji codes."""
+    from handoff.console import plain_console  # rich loads only for a command that prints
+
+    return plain_console(stderr, quiet)
 
 
 PATH = FilePath(path_type=Path)

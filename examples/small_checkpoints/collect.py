@@ -24,17 +24,17 @@ from arguments import refuse
 
 
 def handoff(*words: str) -> Any:
-    found = subprocess.run([sys.executable, "-m", "handoff", *words, "--json"], capture_output=True, text=True)
-    if found.returncode:
-        refuse(found.stderr.strip())
-    return json.loads(found.stdout)
+    process = subprocess.run([sys.executable, "-m", "handoff", *words, "--json"], capture_output=True, text=True)
+    if process.returncode:
+        refuse(process.stderr.strip())
+    return json.loads(process.stdout)
 
 
-def estimates(found: dict[str, Any]) -> dict[str, list[Any]]:
+def estimates(document: dict[str, Any]) -> dict[str, list[Any]]:
     """Key to point, low, high, numerator, denominator: estimates over all task types."""
     return {
         entry["key"]: [entry[name] for name in ("point", "low", "high", "numerator", "denominator")]
-        for entry in found["estimates"]
+        for entry in document["estimates"]
         if entry["type"] is None
     }
 

@@ -31,8 +31,8 @@ def part(job: tuple[int, argparse.Namespace, Path]) -> Path:
             game = compiled(number, given.games)
             for room in range(given.rooms):
                 state = game.initial if room == 0 else shuffled(game, random.Random(f"room {number} {room}"))
-                shown = demonstrate(game, state)
-                form = {"game": number, "room": room, "reset": shown.reset, "steps": shown.steps}
+                demonstration = demonstrate(game, state)
+                form = {"game": number, "room": room, "reset": demonstration.reset, "steps": demonstration.steps}
                 lines.append(json.dumps(form, ensure_ascii=True))
         half = path.with_suffix(".half")
         half.write_text("".join(line + "\n" for line in lines), "utf-8")

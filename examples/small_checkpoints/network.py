@@ -1,4 +1,4 @@
-"""The model: a word-level tokenizer, a small Llama, and the log-probabilities of replies and of admissible commands."""
+"""The model: a word-level tokenizer, a small Llama, and the log-probabilities of replies and of admissible actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAD, UNKNOWN, END = "<pad>", "<unk>", "</s>"
 PASS = 16  # rows of a forward pass: as many as stay in a core's cache
 LONGEST = 512  # tokens of prompt and reply
 
-#: Words of commands that no demonstration holds.
+#: Words of actions that no demonstration holds.
 _COMMANDS = "close examine inventory look help nothing failed start closed use with heat cool clean on from to"
 
 
@@ -95,19 +95,18 @@ class Words:
     def ids(self, text: str) -> list[int]:
         return [self._table.get(word, self._unknown) for word in text.split()]
 
-    def row(self, prompt: str, commands: Sequence[str]) -> Row:
-        """A prompt with its admissible commands."""
-        return self.ids(prompt), Tree.of([(*self.ids(command), self.end) for command in commands])
+    def row(self, prompt: str, actions: Sequence[str]) -> Row:
+        """A prompt with its admissible actions."""
+        return self.ids(prompt), Tree.of([(*self.ids(action), self.end) for action in actions])
 
 
-Row = tuple[Sequence[int], Tree]  # a prompt, and its admissible commands as a tree
+Row = tuple[Sequence[int], Tree]  # a prompt, and its admissible actions as a tree
 
 
 def scores(model: torch.nn.Module, rows: Sequence[Row]) -> list[torch.Tensor]:
-    """For each row the log-probability of every command as a whole reply, by one pass over the trees.
+    """For each row the log-probability of every action as a whole reply, by one pass over the trees.
 
-    What ``hf:`` policies with ``--constrain`` compute (:mod:`handoff.policies.hf.scoring`), in a form that can be
-    trained.
+    The computation of ``hf:`` policies with ``--constrain`` (:mod:`handoff.policies.hf.scoring`), in a trainable form.
     """
     width = max(len(prompt) + len(tree.tokens) for prompt, tree in rows)
     ids = torch.zeros((len(rows), width), dtype=torch.int64)
@@ -117,7 +116,7 @@ def scores(model: torch.nn.Module, rows: Sequence[Row]) -> list[torch.Tensor]:
     nodes: list[int] = []  # where in the batch each node stands, of all rows one after the other
     steps: list[tuple[int, int]] = []
     paths: list[int] = []
-    owners: list[int] = []  # the command that each entry of ``paths`` belongs to
+    owners: list[int] = []  # the action that each entry of ``paths`` belongs to
     counts = []
     for number, (prompt, tree) in enumerate(rows):
         fork, end = len(prompt), len(prompt) + len(tree.tokens)
@@ -150,7 +149,7 @@ def in_passes(rows: Sequence[Row]) -> list[list[int]]:
 
 @attrs.define
 class Chosen:
-    """A sampled command: its place among the admissible ones and its log-probability among them."""
+    """A sampled action: its place among the admissible ones and its log-probability among them."""
 
     place: int
     log_prob: float
@@ -160,15 +159,15 @@ class Chosen:
 def sample(
     model: torch.nn.Module, rows: Sequence[Row], temperatures: Sequence[float], generator: torch.Generator
 ) -> list[Chosen]:
-    """One command for each row, with probability proportional to exp(score / temperature)."""
-    found: list[Chosen | None] = [None] * len(rows)
+    """One action for each row, with probability proportional to exp(score / temperature)."""
+    samples: list[Chosen | None] = [None] * len(rows)
     draws = torch.rand(len(rows), generator=generator, dtype=torch.float64).tolist()
     for group in in_passes(rows):
         for place, values in zip(group, scores(model, [rows[place] for place in group]), strict=True):
             logs = (values.double() / temperatures[place]).log_softmax(-1)
             chosen = min(int((logs.exp().cumsum(-1) <= draws[place]).sum()), len(logs) - 1)
-            found[place] = Chosen(chosen, float(logs[chosen]))
-    return [chosen for chosen in found if chosen is not None]
+            samples[place] = Chosen(chosen, float(logs[chosen]))
+    return [chosen for chosen in samples if chosen is not None]
 
 
 @attrs.define

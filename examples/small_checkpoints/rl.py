@@ -37,7 +37,7 @@ MOVED = 0.3  # share of rooms in which things were moved about
 
 @attrs.define
 class Start:
-    """Where a group begins: a room, a numbering (``seed``), and the commands of a demonstration taken before."""
+    """Where a group begins: a room, a numbering (``seed``), and the actions of a demonstration taken before."""
 
     game: int
     state: int
@@ -55,7 +55,7 @@ class Start:
 
 @attrs.define
 class Decision:
-    """What was shown, which of the admissible commands was taken, and its log-probability then."""
+    """What was shown, which of the admissible actions was taken, and its log-probability then."""
 
     row: Row
     place: int
@@ -81,7 +81,7 @@ def draw_starts(rng: random.Random, games: int, nearness: int, label: str) -> li
         taken: tuple[str, ...] = ()
         curriculum = place % 2 == 1
         if curriculum:
-            plan = [command for command, _ in demonstrate(form, state).steps]
+            plan = [action for action, _ in demonstrate(form, state).steps]
             taken = tuple(plan[: max(0, len(plan) - rng.randint(NEAREST, nearness))])
         kind = f"{form.reset_record.observation.split('Your task is to: ')[1].split()[0]} {bool(taken)}"
         starts.append(Start(game, state, f"{label} {place}", taken, kind, curriculum))
@@ -108,12 +108,12 @@ def play(
 
 def advantages(plays: Sequence[Play]) -> list[float]:
     """Per episode; 0 where all of a group have the same reward."""
-    found = []
+    normalized = []
     for start in range(0, len(plays), GROUP):
         rewards = [float(p.room.won) for p in plays[start : start + GROUP]]
         mean, deviation = statistics.fmean(rewards), statistics.pstdev(rewards)
-        found += [(reward - mean) / deviation if deviation else 0.0 for reward in rewards]
-    return [value * (FAILURE_WEIGHT if value < 0 else 1.0) for value in found]
+        normalized += [(reward - mean) / deviation if deviation else 0.0 for reward in rewards]
+    return [value * (FAILURE_WEIGHT if value < 0 else 1.0) for value in normalized]
 
 
 def update(
@@ -123,28 +123,28 @@ def update(
     rng: random.Random,
 ) -> dict[str, float]:
     """One pass over the decisions: the clipped surrogate, each episode with equal weight."""
-    kept = [
+    decisions = [
         (decision, value / len(p.decisions), p.start.temperature)
         for p, value in zip(plays, advantages(plays), strict=True)
         for decision in p.decisions
         if value
     ]
-    if not kept:
+    if not decisions:
         return {"clipped": 0.0, "kept": 0}
     episodes = sum(1 for value in advantages(plays) if value)
-    rng.shuffle(kept)
-    size = -(-len(kept) // MINIBATCHES)
+    rng.shuffle(decisions)
+    size = -(-len(decisions) // MINIBATCHES)
     clipped = 0
-    for start in range(0, len(kept), size):
-        minibatch = kept[start : start + size]
+    for start in range(0, len(decisions), size):
+        minibatch = decisions[start : start + size]
         optimizer.zero_grad(set_to_none=True)
         for group in in_passes([decision.row for decision, _, _ in minibatch]):
             entries = [minibatch[place] for place in group]
-            found = scores(model, [decision.row for decision, _, _ in entries])
+            scored = scores(model, [decision.row for decision, _, _ in entries])
             now = torch.stack(
                 [
                     (values / temperature).log_softmax(-1)[decision.place]
-                    for values, (decision, _, temperature) in zip(found, entries, strict=True)
+                    for values, (decision, _, temperature) in zip(scored, entries, strict=True)
                 ]
             )
             ratio = (now - torch.tensor([decision.log_prob for decision, _, _ in entries])).exp()
@@ -154,7 +154,7 @@ def update(
             clipped += int(((ratio - 1).abs() > CLIP).sum())
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    return {"clipped": clipped / len(kept), "kept": len(kept)}
+    return {"clipped": clipped / len(decisions), "kept": len(decisions)}
 
 
 def summary(plays: Sequence[Play]) -> dict[str, float]:

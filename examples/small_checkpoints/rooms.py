@@ -68,32 +68,32 @@ class Names:
         """A text of the game in the new numbering."""
         return _NAMED.sub(lambda m: f"{m[1]} {self._there.get((m[1], m[2]), m[2])}", text)
 
-    def back(self, command: str) -> str:
-        """A command in the new numbering as the game knows it."""
-        return _NAMED.sub(lambda m: f"{m[1]} {self._back.get((m[1], m[2]), m[2])}", command)
+    def back(self, action: str) -> str:
+        """An action in the new numbering as the game knows it."""
+        return _NAMED.sub(lambda m: f"{m[1]} {self._back.get((m[1], m[2]), m[2])}", action)
 
 
 @attrs.define
 class Demonstration:
-    """A game's first text and (command, answer) pairs that win it."""
+    """A game's first text and (action, answer) pairs that win it."""
 
     reset: str
     steps: list[tuple[str, str]]
 
     def renamed(self, rng: random.Random) -> Demonstration:
         names = Names([self.reset, *itertools.chain.from_iterable(self.steps)], rng)
-        steps = [(names.there(command), names.there(answer)) for command, answer in self.steps]
+        steps = [(names.there(action), names.there(answer)) for action, answer in self.steps]
         return Demonstration(names.there(self.reset), steps)
 
     def examples(self) -> Iterator[tuple[str, str]]:
-        """A (prompt, command) pair for each step."""
-        for done, (command, _) in enumerate(self.steps):
-            yield prompt(self.reset, self.steps[:done]), command
+        """A (prompt, action) pair for each step."""
+        for done, (action, _) in enumerate(self.steps):
+            yield prompt(self.reset, self.steps[:done]), action
 
 
 def prompt(reset: str, steps: Sequence[tuple[str, str]]) -> str:
-    """The prompt after (command, answer) pairs."""
-    history = tuple(Turn(command, _record(answer)) for command, answer in steps)
+    """The prompt after (action, answer) pairs."""
+    history = tuple(Turn(action, _record(answer)) for action, answer in steps)
     return _template().render(Request(_TASK, 0, _record(reset), history, remaining=1)).text
 
 
@@ -106,32 +106,32 @@ def demonstrate(game: CompiledGame, start: int | None = None) -> Demonstration:
     """A shortest solution, from the state ``start`` on, by a planner that knows where everything is.
 
     Several receptacles can be reached from where one stands, so there are shortest plans that take a thing from a
-    place that was never looked at.  Among equally good ``go to`` commands this takes the first one after which the
-    things that the next command names are in sight, if there is one.
+    place that was never looked at.  Among equally good ``go to`` actions this takes the first one after which the
+    things that the next action names are in sight, if there is one.
     """
     state, steps, holds = game.initial if start is None else start, [], set()
     while not game.won(state):
         plan = game.plan(state)
-        command = plan[0]
-        if command.startswith("go to ") and not _in_sight(game, state, plan, holds):
+        action = plan[0]
+        if action.startswith("go to ") and not _in_sight(game, state, plan, holds):
             left = len(plan) - 1
             for other in game.admissible(state):
                 there = game.dynamics.apply(state, other)
                 if other.startswith("go to ") and game.distance(there, left) == left:
                     after = game.plan(there)
                     if _in_sight(game, state, (other, *after), holds):
-                        command = other
+                        action = other
                         break
-        state, record = game.step(state, command)
-        if command.startswith("take "):
-            holds = set(_NAMED.findall(command)[:1])
-        steps.append((command, record.observation))
+        state, record = game.step(state, action)
+        if action.startswith("take "):
+            holds = set(_NAMED.findall(action)[:1])
+        steps.append((action, record.observation))
     return Demonstration(game.reset_record.observation, steps)
 
 
 def _in_sight(game: CompiledGame, state: int, plan: Sequence[str], holds: set[tuple[str, str]]) -> bool:
-    shown = set(_NAMED.findall(game.step(state, plan[0])[1].observation))
-    return len(plan) < 2 or set(_NAMED.findall(plan[1])) - holds <= shown
+    visible = set(_NAMED.findall(game.step(state, plan[0])[1].observation))
+    return len(plan) < 2 or set(_NAMED.findall(plan[1])) - holds <= visible
 
 
 def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
@@ -140,21 +140,21 @@ def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
     Whoever plays on from it is shown the reset text and nothing of these actions: it is another room.
     """
     state = game.initial
-    places = [command for command in game.admissible(state) if command.startswith("go to ")]
+    places = [action for action in game.admissible(state) if action.startswith("go to ")]
 
-    def act(command: str) -> bool:
+    def act(action: str) -> bool:
         nonlocal state
-        if command not in game.admissible(state):
+        if action not in game.admissible(state):
             return False
-        state = game.dynamics.apply(state, command)
+        state = game.dynamics.apply(state, action)
         return True
 
     for _ in range(moves):
         act(rng.choice(places))
-        for command in game.admissible(state):
-            if command.startswith("open "):
-                act(command)
-        takes = [command for command in game.admissible(state) if command.startswith("take ")]
+        for action in game.admissible(state):
+            if action.startswith("open "):
+                act(action)
+        takes = [action for action in game.admissible(state) if action.startswith("take ")]
         if not takes:
             continue
         before = state
@@ -164,7 +164,7 @@ def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
             opened = next((c for c in game.admissible(state) if c.startswith("open ")), None)
             if opened:
                 act(opened)
-            puts = [command for command in game.admissible(state) if command.startswith("move ")]
+            puts = [action for action in game.admissible(state) if action.startswith("move ")]
             if puts:
                 act(rng.choice(puts))
             if opened:
@@ -175,24 +175,24 @@ def shuffled(game: CompiledGame, rng: random.Random, moves: int = 12) -> int:
             state = before  # some things can be put nowhere
     for place in places:  # nothing stays open
         act(place)
-        for command in game.admissible(state):
-            if command.startswith("close "):
-                act(command)
+        for action in game.admissible(state):
+            if action.startswith("close "):
+                act(action)
     return game.initial if game.won(state) else state
 
 
 def read_demonstrations(path: Path) -> list[Demonstration]:
     """What ``demonstrate.py`` wrote.  Ends the script if it is not there whole."""
-    found, number = [], 0
+    demonstrations, number = [], 0
     try:
         for number, text in enumerate(path.read_text("utf-8").splitlines(), start=1):  # noqa: B007 - told below
             line = json.loads(text)
-            found.append(Demonstration(line["reset"], [tuple(step) for step in line["steps"]]))
+            demonstrations.append(Demonstration(line["reset"], [tuple(step) for step in line["steps"]]))
     except OSError as error:
         refuse(f"cannot read {path}: {error.strerror}; demonstrate.py --out {path.parent} makes it")
     except (ValueError, KeyError, TypeError):
         refuse(f"{path}, line {number}: no demonstration; delete the file and make it again")
-    return found
+    return demonstrations
 
 
 class Room:
@@ -212,20 +212,20 @@ class Room:
         return prompt(self.reset, self.steps)
 
     def admissible(self) -> list[str]:
-        """The admissible commands, sorted."""
-        return sorted(self._there(command) for command in self._game.admissible(self._state))
+        """The admissible actions, sorted."""
+        return sorted(self._there(action) for action in self._game.admissible(self._state))
 
-    def step(self, command: str) -> None:
-        """Take a command."""
-        inner = command if self._names is None else self._names.back(command)
+    def step(self, action: str) -> None:
+        """Take an action."""
+        inner = action if self._names is None else self._names.back(action)
         self._state, record = self._game.step(self._state, inner)
-        self.steps.append((command, self._there(record.observation)))
+        self.steps.append((action, self._there(record.observation)))
         self.won = record.won
 
-    def follow(self, commands: Sequence[str]) -> None:
-        """Take commands of the game's own numbering, such as the first ones of a plan."""
-        for command in commands:
-            self.step(self._there(command))
+    def follow(self, actions: Sequence[str]) -> None:
+        """Take actions of the game's own numbering, such as the first ones of a plan."""
+        for action in actions:
+            self.step(self._there(action))
 
     def _there(self, text: str) -> str:
         return text if self._names is None else self._names.there(text)

@@ -34,20 +34,20 @@ def examples(
     while True:
         order = rng.sample(range(len(demonstrations)), len(demonstrations))
         for start in range(0, len(order), 64):
-            found = []
+            examples = []
             for place in order[start : start + 64]:
-                for prompt, command in demonstrations[place].renamed(rng).examples():
-                    found.append((words.ids(prompt), [*words.ids(command), words.end]))
-            rng.shuffle(found)
-            yield from found
+                for prompt, action in demonstrations[place].renamed(rng).examples():
+                    examples.append((words.ids(prompt), [*words.ids(action), words.end]))
+            rng.shuffle(examples)
+            yield from examples
 
 
 def loss(model: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """The training loss, and the mean negative log-likelihood of a whole command."""
-    found = -log_probs(model, batch)
-    replies = (found * batch.replies).sum()
-    prompts = (found * (batch.real & ~batch.replies)).sum()
-    return (replies + PROMPT_WEIGHT * prompts) / batch.real.sum(), replies / len(found)
+    """The training loss, and the mean negative log-likelihood of a whole action."""
+    losses = -log_probs(model, batch)
+    replies = (losses * batch.replies).sum()
+    prompts = (losses * (batch.real & ~batch.replies)).sum()
+    return (replies + PROMPT_WEIGHT * prompts) / batch.real.sum(), replies / len(losses)
 
 
 def main(words_given: Sequence[str] | None = None) -> None:

@@ -53,8 +53,8 @@ class Journal:
         """Forget what was noted after ``last``: it will be done again."""
         if self._path.exists():
             lines = self._path.read_text("utf-8").splitlines()
-            kept = [line for line in lines if json.loads(line)[key] <= last]
-            self._path.write_text("".join(line + "\n" for line in kept), "utf-8")
+            lines = [line for line in lines if json.loads(line)[key] <= last]
+            self._path.write_text("".join(line + "\n" for line in lines), "utf-8")
 
 
 def suspend(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from handoff.plugin import Console, console
+from handoff.console import Console
+from handoff.console import plain_console as console
 
 __all__ = ["Console", "console"]

@@ -98,14 +98,14 @@ def test_distances_equal_a_breadth_first_search_over_the_transition_array():
     for lake in lakes(200):
         edges = transition_array(lake.rows).max(axis=0) > 0
         goal = lake.cells.index("G")
-        found, queue = {goal: 0}, deque([goal])
+        distances, queue = {goal: 0}, deque([goal])
         while queue:
             cell = queue.popleft()
             for earlier in np.flatnonzero(edges[:, cell]):
-                if earlier not in found and lake.cells[earlier] not in "HG":
-                    found[int(earlier)] = found[cell] + 1
+                if earlier not in distances and lake.cells[earlier] not in "HG":
+                    distances[int(earlier)] = distances[cell] + 1
                     queue.append(int(earlier))
-        assert dict(lake.distances) == found
+        assert dict(lake.distances) == distances
 
 
 def test_outcomes_equal_the_transition_array():

@@ -74,11 +74,11 @@ def drawn_boards(count):
 
 def test_distances_equal_an_independent_search_on_200_boards_solvable_or_not():
     boards = drawn_boards(200)
-    found = [board.distances.get(board.start) for board in boards]
-    assert found == [independent_distance(board.rows()) for board in boards]
+    distances = [board.distances.get(board.start) for board in boards]
+    assert distances == [independent_distance(board.rows()) for board in boards]
     # The comparison covers both kinds, and long ways too.
-    assert 20 < sum(distance is None for distance in found) < 180
-    assert max(distance for distance in found if distance is not None) > 8
+    assert 20 < sum(distance is None for distance in distances) < 180
+    assert max(distance for distance in distances if distance is not None) > 8
 
 
 def test_distances_of_every_state_on_the_way_equal_the_independent_search():
@@ -99,8 +99,8 @@ def test_records_equal_the_independent_rules_along_walks_that_bump_and_push():
             pushes, bumps = pushes + (after[1] != box), bumps + (after == (player, box))
             player, box = after
             record = environment.step(word)
-            shown = record.observation.splitlines()[-6:]
-            assert (find(shown, "@+"), find(shown, "$*"), find(shown, ".*+")) == (player, box, target)
+            rows = record.observation.splitlines()[-6:]
+            assert (find(rows, "@+"), find(rows, "$*"), find(rows, ".*+")) == (player, box, target)
             assert record.won == record.done == (box == target)
             possible = [w for w in STEPS if independent_move(rows, player, box, w) != (player, box)]
             assert record.admissible == (() if record.won else tuple(possible))

@@ -7,18 +7,23 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from handoff.envs.alfworld.games.files import SPLITS
-from handoff.plugin import PATH, SEED, Console, Whole, as_json, quiet, usable_cores
-from handoff.progress import Progress, for_console
+from handoff.plugin import PATH, SEED, Whole, as_json, console, quiet, usable_cores
+
+if TYPE_CHECKING:
+    from handoff.progress import Progress
 
 _out = click.option("--out", required=True, type=PATH, help="Folder to write into.")
 
 
 def _progress(silent: bool) -> Progress:
-    return for_console(Console(stderr=True), silent)
+    from handoff.progress import for_console
+
+    return for_console(console(stderr=True), silent)
 
 
 @click.group()

@@ -6,7 +6,7 @@ agent's location is the group of facts of one predicate of which exactly one alw
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
 
@@ -66,13 +66,12 @@ class _TaskBuilder:
         place = _location_group(problem, changing)
         self.places = tuple(1 << i for i in range(len(place)))
         self.place_mask = (1 << len(place)) - 1
-        asked = {v for operator in problem.operators for v, _ in operator.pre}
+        conditions = {v for operator in problem.operators for v, _ in operator.pre}
         for operator in problem.operators:
             for effect in operator.effects:
-                asked.update(v for v, _ in effect.conditions)
-        order = [v for v in sorted(changing) if v in place]
-        order += [v for v in sorted(changing) if v not in place and v in asked]
-        order += [v for v in sorted(changing) if v not in place and v not in asked]
+                conditions.update(v for v, _ in effect.conditions)
+        # The location first, then the variables of conditions, then the others.
+        order = sorted(changing, key=lambda v: (v not in place, v not in conditions, v))
         self.bit = [0] * len(problem.facts)
         for position, variable in enumerate(order):
             self.bit[variable] = 1 << position
@@ -198,13 +197,13 @@ class _TaskBuilder:
         for predicate, *arguments in self.problem.given:
             table.add(predicate, tuple((argument, self.types[argument]) for argument in arguments))
 
-        def facts(predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
+        def facts(predicate: str, types: tuple[str, ...], anchor: tuple[int, Typed] | None) -> Sequence[Arguments]:
             if predicate.startswith("not_") or predicate in changing:
                 raise DataError(
                     f"the game's grammar makes the text of an action depend on {predicate!r}, which changes during "
                     "play; the compiled engine does not support this"
                 )
-            return table.facts(predicate, types, known)
+            return table.facts(predicate, types, anchor)
 
         return facts
 
@@ -242,15 +241,14 @@ class _TaskBuilder:
 
 
 def _location_group(problem: Problem, changing: set[int]) -> set[int]:
-    """The facts of one predicate of which exactly one always holds; among such predicates the one that most operators
-    ask for.  Empty if there is none."""
-    asked: dict[str, int] = defaultdict(int)
+    """The facts of one predicate of which exactly one always holds; among such predicates the one in the preconditions
+    of most operators.  Empty if there is none."""
+    counts: Counter[str] = Counter()
     for operator in problem.operators:
-        for predicate in {problem.facts[v][0] for v, value in operator.pre if value and v in changing}:
-            asked[predicate] += 1
-    for predicate in sorted(asked, key=lambda p: (-asked[p], p)):
+        counts.update({problem.facts[v][0] for v, value in operator.pre if value and v in changing})
+    for predicate in sorted(counts, key=lambda p: (-counts[p], p)):
         group = {v for v in changing if problem.facts[v][0] == predicate}
-        if asked[predicate] * 2 > len(problem.operators) and _exactly_one(problem, group):
+        if counts[predicate] * 2 > len(problem.operators) and _exactly_one(problem, group):
             return group
     return set()
 

@@ -119,9 +119,8 @@ class Walks:
         if length == 1:
             return idle + number(place.local, state) + place.moves
         memo = self._memo[length]
-        known = memo.get(state)
-        if known is not None:
-            return known
+        if state in memo:
+            return memo[state]
         total = idle * self._count(state, length - 1) if idle else 0
         rest = state & ~self._place_mask
         if place.moves:
@@ -141,9 +140,8 @@ class Walks:
     def _moved(self, rest: int, length: int) -> int:
         """The sum of ``_count`` over all targets of moves."""
         memo = self._sums[length]
-        known = memo.get(rest)
-        if known is not None:
-            return known
+        if rest in memo:
+            return memo[rest]
         total = 0
         if length == 1:
             for pos, neg, constant, masks in self._terms:

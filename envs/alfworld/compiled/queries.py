@@ -33,15 +33,15 @@ class FactTable:
         """Add a fact.  No look-up of its signature may precede."""
         self._rows[predicate, tuple(kind for _, kind in row)].append(row)
 
-    def facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
+    def facts(self, predicate: str, types: tuple[str, ...], anchor: tuple[int, Typed] | None) -> Sequence[Arguments]:
         """As :data:`FactLookup`."""
         signature = (predicate, types)
         if signature not in self._sorted:
             self._sorted[signature] = sorted(set(self._rows.get(signature, ())))
         rows = self._sorted[signature]
-        if known is None or not rows:
+        if anchor is None or not rows:
             return rows
-        position, entity = known
+        position, entity = anchor
         index = self._by_argument.get((predicate, types, position))
         if index is None:
             index = self._by_argument[predicate, types, position] = defaultdict(list)
@@ -116,9 +116,9 @@ def matches(
             yield dict(mapping)
             return
         predicate = query[depth]
-        known = next(((i, mapping[ph]) for i, ph in enumerate(predicate.parameters) if ph in mapping), None)
+        anchor = next(((i, mapping[ph]) for i, ph in enumerate(predicate.parameters) if ph in mapping), None)
         for types in hierarchy.signatures(tuple(kind for _, kind in predicate.parameters)):
-            for arguments in facts(predicate.name, types, known):
+            for arguments in facts(predicate.name, types, anchor):
                 for placeholder, entity in zip(predicate.parameters, arguments, strict=True):
                     existing = mapping.get(placeholder)
                     if existing is None:

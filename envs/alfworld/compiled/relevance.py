@@ -101,30 +101,30 @@ class Relevance:
     def _closure(self, ops: list[Op], without: set[Op]) -> tuple[int, int]:
         """The literals that are ever needed when the operators of ``without`` are left out."""
         pos, neg = self._goal_pos & ~self._ignored, self._goal_neg & ~self._ignored
-        waiting = [op for op in ops if op not in without]
+        remaining = [op for op in ops if op not in without]
         grown = True
         while grown:
             grown = False
-            still = []
-            for op in waiting:
+            unused = []
+            for op in remaining:
                 if op.adds() & pos or op.deletes() & neg:
                     asks = op.asks()
                     pos |= (op.pos | asks) & ~self._ignored
                     neg |= (op.neg | asks) & ~self._ignored
                     grown = True
                 else:
-                    still.append(op)
-            waiting = still
+                    unused.append(op)
+            remaining = unused
         return pos, neg
 
     def _levels(self, ops: list[Op]) -> dict[Op, int]:
         pos, neg = self._goal_pos & ~self._ignored, self._goal_neg & ~self._ignored
         levels: dict[Op, int] = {}
-        waiting = ops
+        remaining = ops
         level = 0
         while True:
             level += 1
-            layer = [op for op in waiting if op.adds() & pos or op.deletes() & neg]
+            layer = [op for op in remaining if op.adds() & pos or op.deletes() & neg]
             if not layer:
                 return levels
             for op in layer:
@@ -132,7 +132,7 @@ class Relevance:
                 asks = op.asks()
                 pos |= (op.pos | asks) & ~self._ignored
                 neg |= (op.neg | asks) & ~self._ignored
-            waiting = [op for op in waiting if op not in levels]
+            remaining = [op for op in remaining if op not in levels]
 
     def _useless(self, ops: list[Op]) -> set[Op]:
         """Operators that enter a value only for an excursion."""
@@ -141,10 +141,10 @@ class Relevance:
             entering = {op for _, enter, _ in candidates for op in enter}
             pos, neg = self._closure(ops, entering)
             needed = (pos | neg) & ~self._ignored
-            kept = [(group, enter, outside) for group, enter, outside in candidates if not outside & needed]
-            if len(kept) == len(candidates):
+            supported = [(group, enter, outside) for group, enter, outside in candidates if not outside & needed]
+            if len(supported) == len(candidates):
                 return entering
-            candidates = kept
+            candidates = supported
 
     def _hub_values(self, ops: list[Op]) -> list[tuple[int, set[Op], int]]:
         """The values of groups {not ``x``} + members, where ``x`` says that some member holds.
@@ -187,8 +187,8 @@ class Relevance:
         if held + (not self._task.initial & x) != 1:
             return False
         for op in ops:
-            touched = op.touches() & (members | x)
-            if not touched:
+            change = op.touches() & (members | x)
+            if not change:
                 continue
             added, removed = op.add & members, op.dele & members
             enters = op.neg & x and op.add & x and added.bit_count() == 1 and not removed

@@ -39,13 +39,13 @@ class Search:
     def won(self, state: int) -> bool:
         """Whether the goal holds."""
         key = state & self._goal_mask
-        known = self._won.get(key)
-        if known is None:
-            known = any(key & pos == pos and not key & neg for pos, neg in self._task.goal)
+        answer = self._won.get(key)
+        if answer is None:
+            answer = any(key & pos == pos and not key & neg for pos, neg in self._task.goal)
             if len(self._won) > _MOST_ENTRIES:
                 self._won.clear()
-            self._won[key] = known
-        return known
+            self._won[key] = answer
+        return answer
 
     def distance(self, state: int, limit: int) -> int | None:
         """The least number of actions that wins, if it is at most ``limit``."""
@@ -65,29 +65,29 @@ class Search:
         limit.
         """
         key = state & self.relevance.bits(self.relevance.deepest)
-        known = self._hopeless.get(key)
-        if known is None:
+        answer = self._hopeless.get(key)
+        if answer is None:
             relevance = self.relevance
             can = key | (relevance.targets if relevance.free else 0)
             cannot = ~key
-            waiting = list(relevance.levels)
+            remaining = list(relevance.levels)
             grown = True
             while grown:
                 grown = False
-                still = []
-                for op in waiting:
+                blocked = []
+                for op in remaining:
                     if op.pos & ~can or op.neg & ~cannot:
-                        still.append(op)
+                        blocked.append(op)
                     else:
                         can |= op.adds()
                         cannot |= op.deletes()
                         grown = True
-                waiting = still
-            known = all(pos & ~can or neg & ~cannot for pos, neg in self._task.goal)
+                remaining = blocked
+            answer = all(pos & ~can or neg & ~cannot for pos, neg in self._task.goal)
             if len(self._hopeless) > _MOST_ENTRIES:
                 self._hopeless.clear()
-            self._hopeless[key] = known
-        return known
+            self._hopeless[key] = answer
+        return answer
 
     def within(self, state: int, actions: int) -> bool:
         """Whether a state that is not won can be won by 1 to ``actions`` actions."""
@@ -107,33 +107,33 @@ class Search:
         """Whether a win takes at most ``actions`` actions, the first of which is no move."""
         memo = self._local[actions]
         key = state & self.relevance.bits(actions)
-        known = memo.get(key)
-        if known is None:
-            known = False
+        answer = memo.get(key)
+        if answer is None:
+            answer = False
             for op in applicable(self._families(actions).get(state & self._place_mask, ()), state):
                 after = op.apply(state)
                 if self.won(after) or (actions > 1 and self.within(after, actions - 1)):
-                    known = True
+                    answer = True
                     break
             if len(memo) > _MOST_ENTRIES:
                 memo.clear()
-            memo[key] = known
-        return known
+            memo[key] = answer
+        return answer
 
     def _by_move(self, state: int, actions: int) -> bool:
         """Whether a win takes at most ``actions`` actions, the first of which is a move."""
         rest = state & ~self._place_mask
         memo = self._moved[actions]
         key = rest & self.relevance.bits(actions)
-        known = memo.get(key)
-        if known is None:
-            known = self._goal_moves and any(self.won(rest | place) for place in self._targets)
-            if not known and actions > 1:
-                known = any(self._by_local(rest | place, actions - 1) for place in self._worthwhile(actions - 1))
+        answer = memo.get(key)
+        if answer is None:
+            answer = self._goal_moves and any(self.won(rest | place) for place in self._targets)
+            if not answer and actions > 1:
+                answer = any(self._by_local(rest | place, actions - 1) for place in self._worthwhile(actions - 1))
             if len(memo) > _MOST_ENTRIES:
                 memo.clear()
-            memo[key] = known
-        return known
+            memo[key] = answer
+        return answer
 
     def _families(self, actions: int) -> dict[int, tuple[Family, ...]]:
         """By place, the useful operators with ``actions`` actions left."""

@@ -243,17 +243,17 @@ class Texts:
                         yield from JOINTS
 
         used = {name for name, *_ in (op.name.split() for op in self._task.ops)}
-        waiting = ["intro", *(n for a in used for n in rules(self._grammar.actions[a].feedback))]
+        queue = ["intro", *(n for a in used for n in rules(self._grammar.actions[a].feedback))]
         seen: set[str] = set()
-        while waiting:
-            name = waiting.pop()
+        while queue:
+            name = queue.pop()
             if name in seen:
                 continue
             seen.add(name)
             if not self._grammar.rules.get(name):
                 raise DataError(f"the game's grammar has no rule {name!r}, which its texts use")
             for production in self._grammar.rules[name]:
-                waiting += rules(production.body)
+                queue += rules(production.body)
 
     def _parts(
         self,
@@ -303,13 +303,13 @@ class Texts:
     def _mentioned(self, name: str) -> _Mentions:
         if name not in self._mentions:
             mentions = self._mentions[name] = _Mentions()
-            waiting, seen = [name], {name}
-            while waiting:
-                for production in self._grammar.rules[waiting.pop()]:
+            queue, seen = [name], {name}
+            while queue:
+                for production in self._grammar.rules[queue.pop()]:
                     for below in mentions.read(production):
                         if below not in seen:
                             seen.add(below)
-                            waiting.append(below)
+                            queue.append(below)
         return self._mentions[name]
 
     def _occurring(self, predicate: str) -> frozenset[str]:
@@ -359,13 +359,13 @@ class Texts:
                 mask |= self._bits[predicate.name, tuple(mapping[ph][0] for ph in predicate.parameters)]
             yield mask, mapping
 
-    def _facts(self, predicate: str, types: tuple[str, ...], known: tuple[int, Typed] | None) -> Sequence[Arguments]:
+    def _facts(self, predicate: str, types: tuple[str, ...], anchor: tuple[int, Typed] | None) -> Sequence[Arguments]:
         if predicate not in self._tabled:
             self._tabled.add(predicate)
             for arguments, bit in self._possible(predicate).items():
                 self._table.add(predicate, tuple((argument, self._task.types[argument]) for argument in arguments))
                 self._bits[predicate, arguments] = bit
-        return self._table.facts(predicate, types, known)
+        return self._table.facts(predicate, types, anchor)
 
     def _possible(self, predicate: str) -> dict[tuple[str, ...], int]:
         """The possible facts of a predicate, each with its bit (0: it always holds)."""

@@ -62,7 +62,7 @@ class _Hand:
     at: str
     locations: Mapping[str, str]
     openable: frozenset[str]
-    opened: set[str] = attrs.field(factory=set)
+    open: set[str] = attrs.field(factory=set)
     actions: list[str] = attrs.field(factory=list)
 
     def say(self, text: str, *identities: str) -> None:
@@ -75,8 +75,8 @@ class _Hand:
 
     def reach_into(self, receptacle: str) -> None:
         self.go(receptacle)
-        if receptacle in self.openable and receptacle not in self.opened:
-            self.opened.add(receptacle)
+        if receptacle in self.openable and receptacle not in self.open:
+            self.open.add(receptacle)
             self.say("open {}", receptacle)
 
     def take(self, thing: str, receptacle: str) -> None:

@@ -178,22 +178,26 @@ class _SceneBuilder:
 
     def _receptacles(self) -> Iterator[Receptacle]:
         openable_types = wheel.constants()["OPENABLE_CLASS_SET"]
-        listed: dict[str, list[Position]] = {}
+        listed_positions: dict[str, list[Position]] = {}
         for identity, (x, z, *_) in sorted(wheel.layout(self.number, "openable").items()):
             kind, position = parse_id(identity)
-            listed.setdefault(kind, []).append(position)
+            listed_positions.setdefault(kind, []).append(position)
             self.ids.add(identity)
             known = (round(x * 4), round(z * 4))
             location = stand(position, kind, self.points, known, self.number)
             yield Receptacle(identity, kind, position, location, kind in openable_types)
         for kind in sorted(receptacle_types().intersection(self.types)):
-            if kind in listed:
-                positions = [self._beside(p, kind) for p in listed[kind] if self.dice.chance(_NEIGHBOUR.get(kind, 0))]
+            if kind in listed_positions:
+                positions = [
+                    self._beside(p, kind) for p in listed_positions[kind] if self.dice.chance(_NEIGHBOUR.get(kind, 0))
+                ]
             elif kind == "StoveBurner":
-                x, y, z = self._anchor(kind, listed)
+                x, y, z = self._anchor(kind, listed_positions)
                 positions = [(x + dx, y, z + dz) for dx in (0, 22) for dz in (0, 26)]
             else:
-                positions = [self._anchor(kind, listed) for _ in range(self.dice.between(*_COUNT.get(kind, (1, 1))))]
+                positions = [
+                    self._anchor(kind, listed_positions) for _ in range(self.dice.between(*_COUNT.get(kind, (1, 1))))
+                ]
             for position in positions:
                 identity, position = self._free(kind, position)
                 # A fridge or a microwave can always be opened; a drawer only from a known good point.
@@ -236,9 +240,9 @@ class _SceneBuilder:
         z = 25 * max(line) + away if side == 2 else 25 * min(line) - away
         return (25 * row[0] + self.dice.between(-10, 10), height, z)
 
-    def _anchor(self, kind: str, listed: dict[str, list[Position]]) -> Position:
+    def _anchor(self, kind: str, listed_positions: dict[str, list[Position]]) -> Position:
         height = _HEIGHT.get(kind, 0)
-        counters = listed.get("CounterTop")
+        counters = listed_positions.get("CounterTop")
         if counters and kind in ("CoffeeMachine", "Microwave", "StoveBurner", "Toaster"):
             x, _, z = self.dice.pick(counters)
             return (x + self.dice.between(-60, 60), height, z + self.dice.between(-60, 60))

@@ -42,7 +42,7 @@ def games() -> dict[str, Game]:
 
 
 def walk(engine: NativeEngine, game: Game) -> list[Record]:
-    return [engine.reset(game), *(engine.step(command) for command in game.walkthrough or ())]
+    return [engine.reset(game), *(engine.step(action) for action in game.walkthrough or ())]
 
 
 def test_score_and_done_are_set_at_reset_and_success_is_not_latched_by_the_engine(games: dict[str, Game]) -> None:
@@ -67,12 +67,12 @@ def test_the_memory_of_texts_changes_no_record(games: dict[str, Game]) -> None:
 
     remembering = NativeEngine()
     for name in ("look_at_obj_in_light", "pick_two_obj_and_place"):
-        found = [wander(remembering, games[name]) for _ in range(2)]
+        walks = [wander(remembering, games[name]) for _ in range(2)]
         with memory.without():
             assert not hasattr(textgen._parse_and_convert, "__wrapped__"), "textworld's own"
             expected = wander(NativeEngine(), games[name])
         assert hasattr(textgen._parse_and_convert, "__wrapped__")
-        assert found == [expected, expected]
+        assert walks == [expected, expected]
 
 
 def test_text_that_is_no_command_changes_nothing_and_says_so(games: dict[str, Game]) -> None:
@@ -153,14 +153,14 @@ def test_interleaved_engines_show_what_they_show_alone(games: dict[str, Game]) -
     first, second = games["pick_and_place_simple"], games["pick_cool_then_place_in_recep"]
     alone = [records_digest(walk(NativeEngine(), game)) for game in (first, second)]
     engines = [NativeEngine(), NativeEngine()]
-    shown = [[engine.reset(game)] for engine, game in zip(engines, (first, second), strict=True)]
+    histories = [[engine.reset(game)] for engine, game in zip(engines, (first, second), strict=True)]
     longest = max(len(first.walkthrough or ()), len(second.walkthrough or ()))
     for index in range(longest):
-        for engine, game, records in zip(engines, (first, second), shown, strict=True):
+        for engine, game, records in zip(engines, (first, second), histories, strict=True):
             if index < len(game.walkthrough or ()):
                 assert game.walkthrough is not None
                 records.append(engine.step(game.walkthrough[index]))
-    assert [records_digest(records) for records in shown] == alone
+    assert [records_digest(records) for records in histories] == alone
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_both_engines_show_equal_records_and_certificates_through_the_adapter(en
     environment = registry.create("alfworld", {"data": "builtin", "engine": engine})
     task = next(t for t in environment.tasks("valid_seen") if t.type == "pick_two_obj_and_place")
     reference = registry.create("alfworld", {"data": "builtin", "engine": "native"})
-    shown = [environment.reset(task, 0)]
+    records = [environment.reset(task, 0)]
     expected = [reference.reset(task, 0)]
-    for command in ("help", "look", "nonsense", *environment.plan()):  # type: ignore[attr-defined]
-        shown.append(environment.step(command))
-        expected.append(reference.step(command))
-    assert shown == expected
-    assert shown[-1].won
+    for action in ("help", "look", "nonsense", *environment.plan()):  # type: ignore[attr-defined]
+        records.append(environment.step(action))
+        expected.append(reference.step(action))
+    assert records == expected
+    assert records[-1].won
 
 
 @pytest.mark.parametrize("options", [{"trust_games": "False"}, {"trust_games": 1}, {"data": 3}, {"data": ["x"]}])

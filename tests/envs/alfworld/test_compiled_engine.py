@@ -62,22 +62,22 @@ def side_by_side(game: Game, steps: int, seed: int) -> int:
     """Walk both engines and compare whole records; returns how many were compared."""
     rng = random.Random(seed)
     engine, episode = NativeEngine(), CompiledGame.of(game).episode()
-    expected, found, last = engine.reset(game), episode.reset(), ""
+    expected, actual, last = engine.reset(game), episode.reset(), ""
     for n in range(steps):
-        assert canonical(to_json(found)) == canonical(to_json(expected)), f"step {n}, after {last!r}"
+        assert canonical(to_json(actual)) == canonical(to_json(expected)), f"step {n}, after {last!r}"
         plan = episode.plan()
         draw = rng.random()
         if draw < 0.4 and plan:
             last = plan[0]
         elif draw < 0.75:
-            last = rng.choice(found.admissible)
+            last = rng.choice(actual.admissible)
         elif draw < 0.85:
             verbs = tuple(rng.sample(("use", "open", "close", "look", "examine", "move", "take", "inventory"), 3))
-            last = rng.choice([c for c in found.admissible if c.startswith(verbs)] or list(found.admissible))
+            last = rng.choice([c for c in actual.admissible if c.startswith(verbs)] or list(actual.admissible))
         else:
-            last = trouble(rng, found.admissible, last)
-        expected, found = engine.step(last), episode.step(last)
-    assert canonical(to_json(found)) == canonical(to_json(expected))
+            last = trouble(rng, actual.admissible, last)
+        expected, actual = engine.step(last), episode.step(last)
+    assert canonical(to_json(actual)) == canonical(to_json(expected))
     return steps + 1
 
 
@@ -109,8 +109,8 @@ def test_walkthroughs_win_exactly_at_their_end_and_going_on_spoils_or_keeps_succ
         assert (records[-1].score, records[-1].done) == (1.0, True)
         assert compiled[kind].won(state)
     lamp = compiled["look_at_obj_in_light"].episode()
-    for command in games["look_at_obj_in_light"].walkthrough or ():
-        lamp.step(command)
+    for action in games["look_at_obj_in_light"].walkthrough or ():
+        lamp.step(action)
     away = next(c for c in lamp.record.admissible if c.startswith("go to "))
     assert not lamp.step(away).won
 
@@ -132,10 +132,10 @@ def test_text_remembers_what_was_moved_where_the_dynamics_do_not() -> None:
     first, second = compiled.step(one, "look")[1], compiled.step(two, "look")[1]
     assert first.observation != second.observation
     engine = NativeEngine()
-    for commands, record in ((there, first), (back, second)):
+    for actions, record in ((there, first), (back, second)):
         engine.reset(game)
-        for command in commands:
-            engine.step(command)
+        for action in actions:
+            engine.step(action)
         assert engine.step("look") == record
     assert moved[-1].admissible == walked[-1].admissible
 
@@ -149,15 +149,15 @@ def test_a_restored_snapshot_behaves_identically_ever_after(compiled: dict[str, 
     for _ in range(12):
         episode.step(rng.choice(episode.record.admissible))
     snapshot = episode.snapshot()
-    commands = []
+    actions = []
     futures = []
     for _ in range(12):
-        commands.append(rng.choice(episode.record.admissible))
-        futures.append(episode.step(commands[-1]))
+        actions.append(rng.choice(episode.record.admissible))
+        futures.append(episode.step(actions[-1]))
     other = compiled["pick_heat_then_place_in_recep"].episode()
     for play in (episode, other):
         assert play.restore(snapshot) == snapshot.record == play.record
-        assert [play.step(command) for command in commands] == futures
+        assert [play.step(action) for action in actions] == futures
     assert hash(other.snapshot()) == hash(episode.snapshot())
     assert other.snapshot() == episode.snapshot() != snapshot
 
@@ -238,8 +238,8 @@ def test_a_grammar_that_the_engine_does_not_know_is_refused_by_name(old: str, ne
     def play() -> None:
         compiled = CompiledGame.compile(game.domain, GRAMMAR.replace(old, new), game.problem)
         state = compiled.initial
-        for command in compiled.admissible(state):  # texts are worked out when an action is first taken
-            compiled.step(state, command)
+        for action in compiled.admissible(state):  # texts are worked out when an action is first taken
+            compiled.step(state, action)
 
     with pytest.raises(DataError, match=named):
         play()
@@ -256,15 +256,15 @@ def test_a_game_from_the_disk_cache_plays_as_the_one_just_compiled(
     fresh = CompiledGame.of(game)
     (entry,) = (tmp_path / "games").iterdir()
     cached = CompiledGame.of(game)
-    rng, commands, state = random.Random(5), [], fresh.initial
+    rng, actions, state = random.Random(5), [], fresh.initial
     for _ in range(40):
-        commands.append(rng.choice(fresh.admissible(state)))
-        state, _ = fresh.step(state, commands[-1])
-    assert cached.replay(commands) == fresh.replay(commands)
+        actions.append(rng.choice(fresh.admissible(state)))
+        state, _ = fresh.step(state, actions[-1])
+    assert cached.replay(actions) == fresh.replay(actions)
     assert cached.certify(state, 2) == fresh.certify(state, 2)
     whole = entry.read_bytes()
     entry.write_bytes(whole[:-9])
-    assert CompiledGame.of(game).replay(commands) == fresh.replay(commands)
+    assert CompiledGame.of(game).replay(actions) == fresh.replay(actions)
     assert entry.read_bytes() == whole
 
 

@@ -41,13 +41,13 @@ def facts_of(dynamics: Dynamics, state: int) -> set[tuple[str, ...]]:
 
 
 def walk(dynamics: Dynamics, steps: int, rng: random.Random) -> Iterator[tuple[int, str]]:
-    """States and the command that leads on from each: planned or random, success walked past."""
+    """States and the action that leads on from each: planned or random, success walked past."""
     state = dynamics.initial
     for _ in range(steps):
         plan = dynamics.plan(state)
-        command = plan[0] if plan and rng.random() < 0.4 else rng.choice(dynamics.admissible(state))
-        yield state, command
-        state = dynamics.apply(state, command)
+        action = plan[0] if plan and rng.random() < 0.4 else rng.choice(dynamics.admissible(state))
+        yield state, action
+        state = dynamics.apply(state, action)
 
 
 @pytest.mark.parametrize("kind", TASK_TYPES)
@@ -57,13 +57,13 @@ def test_states_commands_and_depth_2_certificates_equal_the_planner_librarys(kin
     library = PlannerLibrary(game.domain, game.problem, dynamics)
     changing = set(dynamics.task.facts)
     checked = 0
-    for state, command in walk(dynamics, 16, random.Random(kind)):
+    for state, action in walk(dynamics, 16, random.Random(kind)):
         assert facts_of(dynamics, state) == library.facts() & changing
         assert dynamics.admissible(state) == library.admissible()
         assert dynamics.won(state) == library.won()
         assert dynamics.certify(state, 2) == library.certify(2)
         checked += 1
-        library.apply_action(command)
+        library.apply_action(action)
     assert checked == 16
 
 
@@ -72,15 +72,15 @@ def test_certificates_of_any_depth_equal_plain_enumeration_in_a_domain_unlike_al
     game = mini_game(seed)
     dynamics = dynamics_of(game)
     library = PlannerLibrary(game.domain, game.problem, dynamics)
-    found: set[int | None] = set()
-    for state, command in walk(dynamics, 12, random.Random(seed)):
+    distances: set[int | None] = set()
+    for state, action in walk(dynamics, 12, random.Random(seed)):
         assert dynamics.admissible(state) == library.admissible()
         for depth in (1, 2, 3, 4):
             certificate = dynamics.certify(state, depth)
             assert certificate == library.certify(depth)
-            found.add(certificate.distance)
-        library.apply_action(command)
-    assert found
+            distances.add(certificate.distance)
+        library.apply_action(action)
+    assert distances
 
 
 def native_certificate(game: Game, prefix: Sequence[str], depth: int) -> Certificate:
@@ -89,8 +89,8 @@ def native_certificate(game: Game, prefix: Sequence[str], depth: int) -> Certifi
 
     def replay(path: Sequence[str]) -> Record:
         record = engine.reset(game)
-        for command in (*prefix, *path):
-            record = engine.step(command)
+        for action in (*prefix, *path):
+            record = engine.step(action)
         return record
 
     level = [((), replay(()))]
@@ -112,8 +112,8 @@ def test_a_certificate_equals_native_reset_and_replay_of_every_action(games: dic
     dynamics = dynamics_of(game)
     prefix = dynamics.plan(dynamics.initial)[:-1]
     state = dynamics.initial
-    for command in prefix:
-        state = dynamics.apply(state, command)
+    for action in prefix:
+        state = dynamics.apply(state, action)
     certificate = dynamics.certify(state, 1)
     assert certificate.member
     assert certificate == native_certificate(game, prefix, 1)
@@ -125,12 +125,12 @@ def test_a_certificate_of_depth_2_equals_native_reset_and_replay_of_every_pair(s
     dynamics = dynamics_of(game)
     plan = dynamics.plan(dynamics.initial)
     state = dynamics.initial
-    for n, command in enumerate(plan[-2:]):
+    for n, action in enumerate(plan[-2:]):
         prefix = plan[: max(len(plan) - 2, 0) + n]
         state = dynamics.initial
         for earlier in prefix:
             state = dynamics.apply(state, earlier)
-        assert dynamics.certify(state, 2) == native_certificate(game, prefix, 2), command
+        assert dynamics.certify(state, 2) == native_certificate(game, prefix, 2), action
 
 
 def test_depth_2_paths_win_natively_and_what_is_no_bridge_does_not(games: dict[str, Game]) -> None:
@@ -139,20 +139,20 @@ def test_depth_2_paths_win_natively_and_what_is_no_bridge_does_not(games: dict[s
     engine = NativeEngine()
     prefix = dynamics.plan(dynamics.initial)[:-2]
     state = dynamics.initial
-    for command in prefix:
-        state = dynamics.apply(state, command)
+    for action in prefix:
+        state = dynamics.apply(state, action)
     certificate = dynamics.certify(state, 2)
     assert certificate.member
 
     def ends_won(first: str, second: str) -> bool:
         engine.reset(game)
-        for command in (*prefix, first):
-            engine.step(command)
+        for action in (*prefix, first):
+            engine.step(action)
         return engine.step(second).won
 
     assert ends_won(*certificate.path)
     rng = random.Random(3)
-    others = [command for command in dynamics.admissible(state) if command not in certificate.bridges]
+    others = [action for action in dynamics.admissible(state) if action not in certificate.bridges]
     for first in rng.sample(others, 4):
         for second in rng.sample(dynamics.admissible(dynamics.apply(state, first)), 2):
             assert not ends_won(first, second)
@@ -168,13 +168,13 @@ def test_a_plan_wins_natively_exactly_at_its_end_from_a_state_far_off_any_plan(
     rng = random.Random(kind)
     state, record = dynamics.initial, engine.reset(game)
     for _ in range(6):
-        command = rng.choice(record.admissible)
-        state, record = dynamics.apply(state, command), engine.step(command)
+        action = rng.choice(record.admissible)
+        state, record = dynamics.apply(state, action), engine.step(action)
     plan = dynamics.plan(state)
     assert plan
     assert dynamics.distance(state, len(plan)) == len(plan)
     assert dynamics.distance(state, len(plan) - 1) is None
-    assert [engine.step(command).won for command in plan] == [False] * (len(plan) - 1) + [True]
+    assert [engine.step(action).won for action in plan] == [False] * (len(plan) - 1) + [True]
 
 
 def test_a_state_that_cannot_be_won_has_no_plan() -> None:
@@ -206,7 +206,7 @@ def test_of_two_actions_behind_one_command_the_native_engines_choice_is_taken() 
 def test_text_that_is_no_command_leaves_the_state_and_spaces_around_one_do_not_matter(games: dict[str, Game]) -> None:
     dynamics = dynamics_of(games["look_at_obj_in_light"])
     state = dynamics.initial
-    some = next(command for command in dynamics.admissible(state) if command.startswith("go to"))
+    some = next(action for action in dynamics.admissible(state) if action.startswith("go to"))
     for text in ("", "  ", some.upper(), some + ".", some.replace(" ", "  "), "xyzzy"):
         assert dynamics.apply(state, text) == state
     assert dynamics.apply(state, f" {some}\n") == dynamics.apply(state, some) != state
@@ -215,8 +215,8 @@ def test_text_that_is_no_command_leaves_the_state_and_spaces_around_one_do_not_m
 def test_a_won_state_is_at_distance_0_and_is_not_searched(games: dict[str, Game]) -> None:
     dynamics = dynamics_of(games["pick_and_place_simple"])
     state = dynamics.initial
-    for command in dynamics.plan(state):
-        state = dynamics.apply(state, command)
+    for action in dynamics.plan(state):
+        state = dynamics.apply(state, action)
     assert dynamics.certify(state, 2) == Certificate(2, False, 0, ())
     assert dynamics.plan(state) == ()
     with pytest.raises(ValueError, match="at least 1"):

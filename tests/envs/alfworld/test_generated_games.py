@@ -121,9 +121,9 @@ def test_a_game_of_each_type_is_won_natively_exactly_at_the_last_step_of_its_pla
     assert "You are in the middle of a room." in record.observation
     assert f"Your task is to: {recipe.sentence}." in record.observation  # type: ignore[attr-defined]
     won = []
-    for command in game.walkthrough or ():
-        assert command in record.admissible
-        record = engine.step(command)
+    for action in game.walkthrough or ():
+        assert action in record.admissible
+        record = engine.step(action)
         won.append(record.won)
     assert won == [False] * (len(won) - 1) + [True]
 
@@ -326,8 +326,8 @@ def test_compact_form_of_the_generate_command_is_the_one_that_ships(tmp_path: Pa
         "generate", "--compact", "--split", "valid_unseen", "-n", "6", "--seed", "0", "--no-verify", "--out", out, "-q"
     )
     assert result.exit_code == 0
-    made = (out / "valid_unseen.jsonl").read_bytes()
-    assert shipped("valid_unseen.jsonl").startswith(made)
+    lines = (out / "valid_unseen.jsonl").read_bytes()
+    assert shipped("valid_unseen.jsonl").startswith(lines)
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["verified"] is False
     assert manifest["sha256"] == builtin.manifest()["sha256"]

@@ -31,9 +31,9 @@ def test_places_of_a_vector_environment_play_what_single_episodes_play(compiled:
     singles = [game.episode() for game in games[:3]]
     rng = random.Random(0)
     for _ in range(10):
-        commands = [rng.choice(infos["admissible"][i]) for i in range(3)]
-        observations, rewards, terminations, truncations, infos = envs.step(commands)
-        records = [episode.step(command) for episode, command in zip(singles, commands, strict=True)]
+        actions = [rng.choice(infos["admissible"][i]) for i in range(3)]
+        observations, rewards, terminations, truncations, infos = envs.step(actions)
+        records = [episode.step(action) for episode, action in zip(singles, actions, strict=True)]
         assert observations == tuple(record.observation for record in records)
         assert list(infos["admissible"]) == [record.admissible for record in records]
         assert rewards.tolist() == [record.score for record in records]
@@ -48,8 +48,8 @@ def test_episodes_end_by_success_or_by_length_and_the_next_step_starts_the_next_
     plan = first.plan(first.initial)
     envs = VectorAlfworld([first, second], num_envs=1, max_steps=len(plan))
     envs.reset(seed=0)
-    for command in plan:
-        _, rewards, terminations, truncations, _ = envs.step([command])
+    for action in plan:
+        _, rewards, terminations, truncations, _ = envs.step([action])
     assert (rewards.tolist(), terminations.tolist(), truncations.tolist()) == ([1.0], [True], [False])
     observations, rewards, terminations, truncations, _ = envs.step(["ignored"])
     assert observations == (second.reset_record.observation,)
@@ -63,8 +63,8 @@ def test_an_episode_that_ends_starts_the_next_one_in_the_same_step_if_asked(comp
     first, second = compiled["look_at_obj_in_light"], compiled["pick_and_place_simple"]
     envs = VectorAlfworld([first, second], num_envs=2, autoreset="same_step")
     envs.reset(seed=0)
-    for command in first.plan(first.initial):
-        observations, rewards, terminations, _, infos = envs.step([command, "look"])
+    for action in first.plan(first.initial):
+        observations, rewards, terminations, _, infos = envs.step([action, "look"])
     assert terminations.tolist() == [True, False]
     assert rewards.tolist() == [1.0, 0.0]
     assert observations[0] == first.reset_record.observation  # place 0 plays game (0 + 1 * 2) % 2 next
