@@ -5,7 +5,7 @@
     python benchmarks/report.py RUN         # a run folder that is there already
 
 The study is run first (30 tasks x 4 seed slots x 2 reachers x 2 solvers, 48 steps), then reported from its folder: once
-as it is, and once with every decision given 300 words that do not recur, as a language model would say.  The episodes
+unchanged, and once with every decision given 300 words that do not recur, as a language model would say.  The episodes
 are also written as plain JSON in the same run, to set the page's size against.
 
 Last line: ``seconds_load``, ``seconds_numbers`` (100,000 draws), ``seconds_page`` (both and the page itself),
@@ -37,7 +37,7 @@ from handoff.report.study import document as numbers
 WORDS = 300
 
 
-def made(folder: Path, environment: str) -> Path:
+def finished(folder: Path, environment: str) -> Path:
     """A finished paper-sized run."""
     command = [sys.executable, "-m", "handoff", "run", environment, "-p", "rl=noisy:0.3", "-p", "sft=noisy:0.8"]
     command += ["--cross", "sft,rl", "--budget", "48", "--tasks", "30", "--slots", "4", "--out", str(folder), "-q"]
@@ -80,7 +80,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        source = arguments.run or made(folder / "run", "sokoban" if arguments.quick else "alfworld")
+        source = arguments.run or finished(folder / "run", "sokoban" if arguments.quick else "alfworld")
         begin = time.perf_counter()
         loaded = study.load(source)
         seconds_load = time.perf_counter() - begin

@@ -60,9 +60,9 @@ def estimate(
             statistics.show_side_by_side(console(), several)
         return
     (table,) = loaded.values()
-    asked = estimands.standard(table, names, budgets=steps)
-    made = bootstrap.estimate(table, asked, draws=draws, seed=seed, interval=interval, level=level)
+    wanted = estimands.standard(table, names, budgets=steps)
+    estimates = bootstrap.estimate(table, wanted, draws=draws, seed=seed, interval=interval, level=level)
     if as_json:
-        click.echo(json.dumps(made.to_json(), indent=2, allow_nan=False))
+        click.echo(json.dumps(estimates.to_json(), indent=2, allow_nan=False))
     else:
-        statistics.show_estimates(console(), table, made)
+        statistics.show_estimates(console(), table, estimates)

@@ -41,8 +41,8 @@ Solve is guessed by solver, or by reacher/solver where it depends on who reached
     "--pairing", type=numbers.Real(0, 1), default=0.5, show_default=True,
     help="Share of seeds on which paired arms act on one random number.",
 )  # fmt: skip
-@click.option("--repeats", type=numbers.Whole(10, 100_000), default=200, show_default=True, help="Studies a size.")
-@click.option("--max-tasks", type=numbers.Whole(2, 10_000), default=100, show_default=True, help="Most tasks a type.")
+@click.option("--repeats", type=numbers.Whole(10, 100_000), default=200, show_default=True, help="Studies per size.")
+@click.option("--max-tasks", type=numbers.Whole(2, 10_000), default=100, show_default=True, help="Most tasks per type.")
 @bootstrap_options.interval
 @bootstrap_options.seed
 @bootstrap_options.level
@@ -82,11 +82,11 @@ def plan(
             bootstrap_options.assigned("--reach", reach), bootstrap_options.assigned("--solve", solve)
         )
         design = planning.from_guesses(*guesses, types=types, spread=spread, pairing=pairing)
-    asked = planning.question(estimand, design, *(bootstrap_options.names(pair) or ()))
+    question = planning.question(estimand, design, *(bootstrap_options.names(pair) or ()))
     curves = [
         planning.curve(
             design,
-            asked,
+            question,
             slots,
             half_width=half_width,
             power=power,

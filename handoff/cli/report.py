@@ -22,7 +22,7 @@ Examples:
   handoff report runs/alfworld-0123456789 --html page.html --external runs/alfworld-seen
   handoff report runs/alfworld-0123456789 --budgets 4,8,48 --interval paper --json
 
-The page stands alone (no network) and has a twin in JSON of every number beside it: page.html, page.json."""
+The page needs no network and has a twin in JSON of every number beside it: page.html, page.json."""
 )
 @click.argument("run", type=options.PATH)
 @click.option(

@@ -20,7 +20,7 @@ Examples:
 
 A file has one row a task: task,n,c as CSV with a header, or objects with these keys as JSON lines: c successes out
 of n independent rollouts.  A rollouts run is RUN, or RUN#POLICY if it has several; of a PTGS run the scored rollouts
-count.  The page stands alone (no network) and has a twin in JSON of every number beside it: tax.html, tax.json."""
+count.  The page needs no network and has a twin in JSON of every number beside it: tax.html, tax.json."""
 )
 @click.argument("base", type=options.PATH)
 @click.argument("post", type=options.PATH)
@@ -102,7 +102,7 @@ def tax(
 
 
 def page_path(given: str, base: Path, post: Path) -> Path:
-    """Where the page goes: where it was asked for, into the run that both policies are of, or here."""
+    """The page's path: ``given``, else the run folder that both policies share, else the working folder."""
     if given:
         return Path(given)
     folders = {str(path).partition("#")[0] for path in (base, post)}

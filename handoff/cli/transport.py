@@ -41,8 +41,8 @@ def transport(
 
     here, there = inputs.load_sample(target), inputs.load_sample(external)
     chosen = pair_of(here.table, there.table, bootstrap_options.names(pair))
-    found = predict(here, there, chosen, draws=draws, seed=seed, interval=interval, level=level)
+    transported = predict(here, there, chosen, draws=draws, seed=seed, interval=interval, level=level)
     if as_json:
-        click.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
+        click.echo(json.dumps(transported.to_json(), indent=2, allow_nan=False))
     else:
-        statistics.show_transport(console(), found)
+        statistics.show_transport(console(), transported)

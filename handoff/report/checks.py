@@ -72,7 +72,7 @@ def show_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         SheetRow(one.name, (SheetCell(f"{one.equal}/{one.total}"), _result(one.passed, "same", "DIFFERENT")))
         for one in diagnosis.agreements
     )
-    show_sheet(console, Sheet("Answers", ("asked", "same as alone", "result"), rows))
+    show_sheet(console, Sheet("Answers", ("request", "same as alone", "result"), rows))
     for one in diagnosis.agreements:
         if one.first is not None:
             line(console, f"{one.name}: {one.first}", "red")

@@ -396,7 +396,7 @@ def bars(groups: Sequence[tuple[str, Sequence[Bar]]], most: int) -> Canvas:
 
 @attrs.frozen
 class Dot:
-    """A point with intervals in both directions; without a ``label`` it has a number, and its name stands below."""
+    """A point with intervals in both directions.  Without a ``label`` it has a number, explained below the figure."""
 
     name: str
     across: Measure

@@ -1,4 +1,4 @@
-"""The report of a protocol: what the command line asks of it, whatever the protocol is.
+"""The report of a protocol, as the command line uses it.
 
 A protocol's report derives from :class:`Report` and says what its document and its content are; terminal and page
 follow from the content.  The protocol names the instance, such as ``handoff.report.study:REPORT``.

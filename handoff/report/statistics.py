@@ -116,12 +116,12 @@ def show_transport(console: Console, transported: Transport) -> None:
 def show_curve(console: Console, curve: Curve) -> None:
     """A planning curve, and the smallest study that reaches the goal."""
     rows = tuple(SheetRow(str(texts[0]), tuple(map(SheetCell, texts[1:]))) for texts in _sizes(curve))
-    columns = ("tasks a type", "tasks", "seeds", "trajectories", "half-width", "power", "coverage", "refused")
-    title = f"{curve.question.name} (true value {points(curve.truth)} points), {curve.repeats} studies a size"
+    columns = ("tasks per type", "tasks", "seeds", "trajectories", "half-width", "power", "coverage", "refused")
+    title = f"{curve.question.name} (true value {points(curve.truth)} points), {curve.repeats} studies per size"
     show_sheet(console, Sheet(title, columns, rows))
     if curve.needed is None:
         last = curve.points[-1]
-        line(console, f"{curve.goal}: not reached with {last.tasks} tasks a type and {last.slots} seeds")
+        line(console, f"{curve.goal}: not reached with {last.tasks} tasks per type and {last.slots} seeds")
         return
     best = curve.needed
     line(

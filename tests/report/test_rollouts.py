@@ -98,7 +98,7 @@ def test_the_page_has_the_curves_and_its_twin_is_the_json_of_the_command(run: Pa
 
 def test_a_ptgs_run_shows_pilots_and_temperatures(ptgs: Path) -> None:
     loaded, text = study.load(ptgs), report(ptgs)
-    assert "of 8 rollouts a task the first 4 are pilots and not scored" in text
+    assert "of 8 rollouts per task the first 4 are pilots and not scored" in text
     pilots = sum(r.won for r in loaded.rollouts.values() if r.policy == "base" and r.index < 4)
     assert f"{pilots}/24" in text
     for task in loaded.tasks:

@@ -118,7 +118,7 @@ def test_of_a_ptgs_run_the_scored_rollouts_are_compared_and_the_page_says_so(run
     assert numbers["names"] == ["base (base)", "base (post)"], "two policies of one name are told apart"
     shown = CliRunner().invoke(group, ["tax", *both, "--draws", "50"], env={"COLUMNS": "200"})
     assert "base (base) → base (post) · 6 tasks" in shown.output
-    assert "8 rollouts a task (8 scored rollouts a task after 8 pilots; pilots are not counted)" in page.read_text()
+    assert "8 rollouts per task (8 scored rollouts per task after 8 pilots; pilots are not counted)" in page.read_text()
 
 
 # Sentences and numbers ------------------------------------------------------------------------------------------------

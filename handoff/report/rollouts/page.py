@@ -143,13 +143,13 @@ def _figures(document: RolloutDocument) -> list[Figure]:
 def _by_task_type(document: RolloutDocument) -> dict[str, dict[str, Measure]]:
     """Mean success per type and policy."""
     types = {task.id: task.type for task in document.run.tasks}
-    found: dict[str, dict[str, Measure]] = {type: {} for type in sorted(set(types.values()))}
-    for type, by_policy in found.items():
+    rates: dict[str, dict[str, Measure]] = {type: {} for type in sorted(set(types.values()))}
+    for type, by_policy in rates.items():
         for one in document.policies:
             rows = [row for row in one.tasks if types[row.task] == type]
             c, n = sum(row.c for row in rows), sum(row.n for row in rows)
             by_policy[one.policy] = Measure(None, c / n, numerator=c, denominator=n)
-    return found
+    return rates
 
 
 def _types(document: RolloutDocument) -> Sheet:
@@ -184,7 +184,7 @@ def _ptgs(document: RolloutDocument) -> tuple[list[str], list[Sheet]]:
     if ptgs is None:
         return [], []
     sentence = (
-        f"PTGS: of {document.run.config.rollouts} rollouts a task the first {ptgs.pilots} are pilots and not scored; "
+        f"PTGS: of {document.run.config.rollouts} rollouts per task the first {ptgs.pilots} are pilots and not scored; "
         f"tau {ptgs.tau:g}, target success rate {ptgs.target:g}."
     )
     rows = []

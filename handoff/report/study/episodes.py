@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -31,11 +31,14 @@ Json = dict[str, Any]
 
 @attrs.frozen
 class Packed:
-    """``data`` is base64 of gzipped JSON with ``shown`` of ``total`` trajectories; ``remarks`` say what is left out."""
+    """The packed episodes."""
 
+    #: Base64 of gzipped JSON.
     data: str
+    #: Trajectories in ``data``, and of the run.
     shown: int
     total: int
+    #: What is left out.
     remarks: tuple[str, ...]
 
 
@@ -82,7 +85,7 @@ class _Strings:
 
 
 def _form(study: Study, kept: Iterable[Trajectory], cut: int) -> Json:
-    """What the browser reads.  Steps are arrays: action, observation, words (-1: the action itself), status, flags,
+    """The data of the browser.  Steps are arrays: action, observation, words (-1: the action itself), status, flags,
     distance (-1: not known), inadmissible."""
     strings = _Strings()
     tasks = {task.id: number for number, task in enumerate(study.tasks)}
@@ -97,7 +100,7 @@ def _form(study: Study, kept: Iterable[Trajectory], cut: int) -> Json:
             "w": study.reachers.index(run.reacher),
             "o": run.outcome,
             "r": strings(run.reset.observation),
-            "x": _steps(run.steps, records[0].admissible, strings, cut),
+            "x": list(_steps(run.steps, records[0].admissible, strings, cut)),
         }
         if arrival is None:
             episode["f"] = label(run, state)
@@ -105,7 +108,7 @@ def _form(study: Study, kept: Iterable[Trajectory], cut: int) -> Json:
             episode["a"] = arrival
             episode["c"] = _certificate(run.certificate(), strings)
             episode["m"] = [strings(action) for action in records[arrival].admissible]
-            episode["e"] = _ends(study, run, strings, cut)
+            episode["e"] = list(_ends(study, run, strings, cut))
         episodes.append(episode)
     return {
         "depth": study.depth,
@@ -117,43 +120,37 @@ def _form(study: Study, kept: Iterable[Trajectory], cut: int) -> Json:
     }
 
 
-def _ends(study: Study, run: Trajectory, strings: _Strings, cut: int) -> list[Json]:
-    found = []
+def _ends(study: Study, run: Trajectory, strings: _Strings, cut: int) -> Iterator[Json]:
     assert run.arrival is not None
     admissible = run.records()[run.arrival].admissible
-    for number, solver in enumerate(study.solvers):
+    for place, solver in enumerate(study.solvers):
         end = study.endpoints.get(EndpointCell(*run.cell, solver))
         if end is None:
             continue
-        form: Json = {"r": number, "won": int(end.won), "x": _steps(end.steps, admissible, strings, cut)}
+        form: Json = {"r": place, "won": int(end.won), "x": list(_steps(end.steps, admissible, strings, cut))}
         if end.bridge is not None:
             form["b"] = int(end.bridge)
         if end.clone is not None:
             form["k"] = [end.clone.records, end.clone.digest[:12], end.clone.input_digest[:12]]
-        found.append(form)
-    return found
+        yield form
 
 
-def _steps(steps: Iterable[Step], offered: tuple[str, ...], strings: _Strings, cut: int) -> list[list[int]]:
-    found = []
+def _steps(steps: Iterable[Step], admissible: tuple[str, ...], strings: _Strings, cut: int) -> Iterator[list[int]]:
     for step in steps:
         decision = step.decision
         words = decision.text if decision.text != decision.action else None
         if words is not None and len(words) > cut:
             words = words[:cut] + " […]"
-        found.append(
-            [
-                strings(decision.action),
-                strings(step.record.observation),
-                strings(words),
-                strings(decision.status),
-                strings(" ".join(decision.flags)),
-                _distance(step),
-                int(decision.action is not None and decision.action not in offered),
-            ]
-        )
-        offered = step.record.admissible
-    return found
+        yield [
+            strings(decision.action),
+            strings(step.record.observation),
+            strings(words),
+            strings(decision.status),
+            strings(" ".join(decision.flags)),
+            _distance(step),
+            int(decision.action is not None and decision.action not in admissible),
+        ]
+        admissible = step.record.admissible
 
 
 def _distance(step: Step) -> int:
@@ -162,11 +159,11 @@ def _distance(step: Step) -> int:
     return -1 if step.check is None or step.check.distance is None else step.check.distance
 
 
-def _certificate(found: Certificate, strings: _Strings) -> Json:
+def _certificate(certificate: Certificate, strings: _Strings) -> Json:
     return {
-        "depth": found.depth,
-        "distance": found.distance,
-        "tried": list(found.tried),
-        "bridges": [strings(action) for action in found.bridges],
-        "path": [strings(action) for action in found.path],
+        "depth": certificate.depth,
+        "distance": certificate.distance,
+        "tried": list(certificate.tried),
+        "bridges": [strings(action) for action in certificate.bridges],
+        "path": [strings(action) for action in certificate.path],
     }

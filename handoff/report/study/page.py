@@ -127,23 +127,23 @@ def _owed(counts: Json) -> str:
     )
 
 
-def _cards(found: values.StudyTables) -> list[Card]:
+def _cards(parts: values.StudyTables) -> list[Card]:
     """The leading gaps, the interaction, and the whole gain."""
-    reach, endpoints, cards = found.reach.by_reacher, found.endpoints, []
-    if found.reach_gap:
-        a, b = found.reach_gap.reachers
+    reach, endpoints, cards = parts.reach.by_reacher, parts.endpoints, []
+    if parts.reach_gap:
+        a, b = parts.reach_gap.reachers
         about = f"{b} arrives in {percent(reach[b].reach.point)}, {a} in {percent(reach[a].reach.point)}"
-        cards.append(_card("Reach gap", found.reach_gap.value, about))
-    if found.solve_gap:
-        a, b = found.solve_gap.solvers
-        first, second = (percent(found.solve.by_solver[name].point) for name in (a, b))
+        cards.append(_card("Reach gap", parts.reach_gap.value, about))
+    if parts.solve_gap:
+        a, b = parts.solve_gap.solvers
+        first, second = (percent(parts.solve.by_solver[name].point) for name in (a, b))
         about = f"from the same states {b} completes {second}, {a} {first}"
-        cards.append(_card("Same-state Solve gap", found.solve_gap.value, about))
-    if found.interaction:
-        (a, b), solvers = found.interaction.reachers, found.interaction.solvers
+        cards.append(_card("Same-state Solve gap", parts.solve_gap.value, about))
+    if parts.interaction:
+        (a, b), solvers = parts.interaction.reachers, parts.interaction.solvers
         first, second = (points(endpoints.solver_effect(name, solvers).point) for name in (a, b))
         about = f"solver effect {second} under reacher {b}, {first} under {a}"
-        cards.append(_card("Interaction", found.interaction.interaction, about))
+        cards.append(_card("Interaction", parts.interaction.interaction, about))
     for gain in endpoints.gains[:1]:
         a, b = gain.checkpoints
         first, second = (percent(endpoints.by_cell[name, name].point) for name in (a, b))

@@ -103,7 +103,7 @@ def routing(document: TaxDocument) -> Figure:
 
     groups = [
         (f"pass@{k}, {k} rollouts of the chosen policy", marks([row.pass_k for row in rules])),
-        (f"At a cost of {k} rollouts a task in all", marks([row.equal_cost for row in rules])),
+        (f"At a cost of {k} rollouts per task in all", marks([row.equal_cost for row in rules])),
         ("pass@1", marks([row.pass_1 for row in rules])),
     ]
     caption = "Success in percent of tasks under five rules for who gets a task's rollouts."
@@ -201,6 +201,8 @@ def early(document: TaxDocument) -> Figure | None:
     if not dots:
         return None
     names = (f"Tax_S at {one.early} rollouts", f"Tax_S at {one.late}")
-    caption = f"Early and late estimates of Tax_S, a point a pair; on the dashed line they agree ({names[1]} upwards)."
+    caption = (
+        f"Early and late estimates of Tax_S, a point per pair; on the dashed line they agree ({names[1]} upwards)."
+    )
     canvas = plots.scatter(dots, names, decimal_with_interval, scale=1.0, diagonal=True)
     return canvas.figure("fig-early", "Early estimates", caption)

@@ -60,7 +60,7 @@ def content(document: TaxDocument) -> Content:
         ],
         facts=[
             Fact("Tasks", f"{compared.tasks}, of equal weight, the same for both policies"),
-            Fact("Budget", f"K = {compared.budget} rollouts a task"),
+            Fact("Budget", f"K = {compared.budget} rollouts per task"),
             *(Fact(name, sentences.source(side), style) for style, (name, side) in enumerate(document.sides)),
         ],
         notes=[*words["intervals"], CURVES],

@@ -143,7 +143,7 @@ def early(document: TaxDocument) -> Iterator[str]:
         at_8, at_last = (decimal_with_interval(compared.tax_s_by_k[k - 1]) for k in (8, compared.budget))
         yield (
             f"At 8 rollouts Tax_S is {at_8}, at {compared.budget} it is {at_last}. "
-            "How well the early one ranks policies can be told from further pairs only (--pair)."
+            "How well the early one ranks policies only further pairs can tell (--pair)."
         )
 
 
@@ -154,11 +154,11 @@ def routing(document: TaxDocument) -> Iterator[str]:
     yield (
         f"Sending each task to the policy that a pilot of {routed.pilot} rollouts of both speaks for covers "
         f"{percent(tax.pass_k)} of the tasks with {k} rollouts of the chosen one, and costs {tax.rollouts} "
-        f"rollouts a task; {base} alone covers {percent(rules['base'].pass_k)}, {post} alone "
+        f"rollouts per task; {base} alone covers {percent(rules['base'].pass_k)}, {post} alone "
         f"{percent(rules['post'].pass_k)}, and an oracle {percent(rules['oracle'].pass_k)}."
     )
     if tax.equal_cost is not None:
-        yield f"At an equal cost of {k} rollouts a task it covers {percent(tax.equal_cost)}."
+        yield f"At an equal cost of {k} rollouts per task it covers {percent(tax.equal_cost)}."
     else:
         yield f"At an equal cost nothing is left: {tax.reason}."
     yield f"Numbers of the tax rule are means over {plural(routed.pilots, 'random pilot')}."
@@ -175,4 +175,4 @@ def source(side: Policy) -> str:
     """What a policy's counts are."""
     low, high = side.rollouts
     each = f"{low}" if low == high else f"{low} to {high}"
-    return f"{each} rollouts a task" + (f" ({side.remark}; pilots are not counted)" if side.remark else "")
+    return f"{each} rollouts per task" + (f" ({side.remark}; pilots are not counted)" if side.remark else "")

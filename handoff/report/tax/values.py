@@ -10,7 +10,7 @@ from handoff.passk.routing import Routing
 from handoff.passk.tax import Comparison, Contribution, EarlyEstimate, Estimate, Policy
 from handoff.report.format import Json, Measure, plain
 
-#: Success rates are told in these bins: the edges are inclusive above, and 0 and 1 stand alone.
+#: Bins of success rates: upper edges are inclusive, and 0 and 1 have their own bins.
 BINS = ("never", "≤ 25%", "≤ 50%", "≤ 75%", "< 100%", "always")
 
 
@@ -43,7 +43,7 @@ class TaxDocument:
     comparison: Comparison
     routing: Routing
     early: EarlyEstimate | None
-    #: Names of the two policies, told apart.
+    #: Names of the two policies; never equal.
     names: tuple[str, str]
     #: All tasks by their part of Tax_S, the highest first.
     contributions: tuple[Contribution, ...]
