@@ -305,15 +305,15 @@ def test_weights_that_are_not_those_that_shipped_are_refused(tmp_path: Path, mon
     shutil.copytree(builtin.folder() / "sft", copy / "sft")
     monkeypatch.setattr(builtin, "folder", lambda: copy)
     options = ModelOptions(**own_options("builtin:sft"))
-    make("builtin:sft", options)
+    make("builtin:sft", options).describe()
     weights = bytearray((copy / "sft" / "model.safetensors").read_bytes())
     weights[-100] ^= 1
     (copy / "sft" / "model.safetensors").write_bytes(weights)
     with pytest.raises(DataError, match=r"builtin:sft is damaged .* install handoff again"):
-        make("builtin:sft", options)
+        make("builtin:sft", options).describe()
     (copy / "sft" / "model.safetensors").unlink()
     with pytest.raises(DataError, match=r"builtin:sft is damaged .* install handoff again"):
-        make("builtin:sft", options)
+        make("builtin:sft", options).describe()
 
 
 @pytest.mark.parametrize("name", ["base", "sft", "rl", "control"])
