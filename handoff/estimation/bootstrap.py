@@ -20,15 +20,14 @@ denominator is excluded from that estimand and counted, and more than 1% of such
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from handoff.errors import UsageError
-from handoff.estimation.counting import FloatArray, Ratio
-from handoff.estimation.draws import Distribution, Shares, distribution, distributions
+from handoff.estimation.counting import Ratio
+from handoff.estimation.draws import Distribution, Shares, distributions
 from handoff.estimation.estimands import RATES, Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
 from handoff.estimation.intervals import effective_trials, score, student, widened
@@ -43,8 +42,8 @@ DRAWS = 100_000
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
-#: Values, of which the tails are kept, at a time; estimands beyond them are drawn for again, from the same draws.
-VALUES = 2**28
+#: Values that are held at a time; estimands beyond them are evaluated in a further pass over the same draws.
+VALUES = 2**24
 
 
 @attrs.frozen
@@ -142,10 +141,21 @@ def estimate(
     size = max(1, VALUES // draws)
     for first in range(0, len(wanted), size):
         evaluation = Evaluation(table, wanted[first : first + size])
-        uncertainty = _uncertainty(evaluation, plan, interval)
-        drawn = distributions(evaluation, plan, draws, seed, _shares(evaluation, plan, uncertainty, level))
-        made += _judge(evaluation, drawn, plan, uncertainty, level)
+        made += bootstrap_values(evaluation, plan, interval, draws, seed, level)
     return Estimates(tuple(made), interval, draws, seed, level)
+
+
+def bootstrap_values(
+    evaluation: Evaluated, plan: Plan, method: str, draws: int, seed: int, level: float
+) -> list[Estimate]:
+    """Points and intervals of all estimands of ``evaluation``, from draws by ``plan``."""
+    uncertainty = None if method == "paper" else spread(evaluation, plan)  # the paper's method does not need it
+    freedom = _design_freedom(evaluation, plan)
+    drawn = distributions(evaluation, plan, draws, seed, _shares(evaluation, uncertainty, freedom, level))
+    return [
+        _judge(evaluation, e, drawn[e], plan, uncertainty, freedom.get(asked.type, 0), level)
+        for e, asked in enumerate(evaluation.estimands)
+    ]
 
 
 def check_options(interval: str, draws: int, level: float) -> str:
@@ -164,39 +174,7 @@ def plan_of(table: Table, method: str) -> Plan:
     return ordinary(table.strata) if method == "paper" else rescaled(table.strata)
 
 
-def draw(evaluation: Evaluated, plan: Plan, draws: int, seed: int, stream: int = 0) -> FloatArray:
-    """Shape (E, B): every estimand in every draw, NaN where a denominator is empty."""
-    values_EB = np.empty((len(evaluation.estimands), draws))
-    scale_T = plan.scale_T()
-    for block in plan.blocks(draws, seed, stream):
-        values_EB[:, block.first : block.first + block.draws] = evaluation.values(block.counts_BT, scale_T)
-    return values_EB
-
-
-def judge(evaluation: Evaluated, values_EB: FloatArray, plan: Plan, method: str, level: float) -> list[Estimate]:
-    """Points and intervals from the draws.  ``values_EB`` is left in another order."""
-    uncertainty = _uncertainty(evaluation, plan, method)
-    shares = _shares(evaluation, plan, uncertainty, level)
-    drawn = [distribution(values_B, shares=shares.get(e)) for e, values_B in enumerate(values_EB)]
-    return _judge(evaluation, drawn, plan, uncertainty, level)
-
-
-def _uncertainty(evaluation: Evaluated, plan: Plan, method: str) -> Spread | None:
-    """``None`` for the paper's method, which does not ask for it."""
-    return None if method == "paper" else spread(evaluation, plan)
-
-
 def _judge(
-    evaluation: Evaluated, drawn: Sequence[Distribution], plan: Plan, uncertainty: Spread | None, level: float
-) -> list[Estimate]:
-    freedom = _design_freedom(evaluation, plan)
-    return [
-        _judge_one(evaluation, e, drawn[e], plan, uncertainty, freedom.get(asked.type, 0), level)
-        for e, asked in enumerate(evaluation.estimands)
-    ]
-
-
-def _judge_one(
     evaluation: Evaluated,
     e: int,
     drawn: Distribution,
@@ -248,11 +226,12 @@ def _judge_one(
     return within(drawn.ends, "rescaled")
 
 
-def _shares(evaluation: Evaluated, plan: Plan, uncertainty: Spread | None, level: float) -> dict[int, Shares]:
+def _shares(
+    evaluation: Evaluated, uncertainty: Spread | None, freedom: Mapping[str | None, int], level: float
+) -> dict[int, Shares]:
     """The percentiles wanted, by number of the estimand, of those whose interval is made of percentiles."""
     if uncertainty is None:
         return dict.fromkeys(range(len(evaluation.estimands)), ((1 - level) / 2, (1 + level) / 2))
-    freedom = _design_freedom(evaluation, plan)
     return {
         e: widened(level, float(uncertainty.freedom_E[e]))
         for e, asked in enumerate(evaluation.estimands)

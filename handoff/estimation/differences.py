@@ -10,9 +10,8 @@ from typing import Any
 
 import attrs
 
-from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, check_options, draw, estimate, judge, plan_of
-from handoff.estimation.counting import FloatArray
-from handoff.estimation.estimands import Estimand, standard
+from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, bootstrap_values, check_options, estimate, plan_of
+from handoff.estimation.estimands import standard
 from handoff.estimation.evaluation import Difference, Evaluation
 from handoff.estimation.table import Table
 
@@ -65,10 +64,8 @@ def side_by_side(
             unpaired[label] = reason
             continue
         common = [one for one in asked[label] if one in set(asked[first])]
-        difference = Difference(Evaluation(reference, common), Evaluation(table, common))
-        plan = plan_of(table, method)
-        values_EB = draw(difference, plan, draws, seed)
-        found = judge(difference, values_EB, plan, method, level)
+        difference = Difference(Evaluation(reference, common), Evaluation(table, common), paired=True)
+        found = bootstrap_values(difference, plan_of(table, method), method, draws, seed, level)
         differences[label] = Estimates(tuple(found), method, draws, seed, level)
     return SideBySide(made, differences, unpaired)
 
@@ -79,24 +76,3 @@ def _unlike(first: Table, second: Table) -> str | None:
     if len(first.slots) != len(second.slots):
         return f"it has {len(second.slots)} seed slots and the first table has {len(first.slots)}"
     return None
-
-
-class Independent:
-    """``second`` minus ``first``, estimand by estimand, of tables without a task in common (see
-    :class:`~handoff.estimation.evaluation.Evaluated`; the tasks of ``second`` follow those of ``first``)."""
-
-    def __init__(self, first: Evaluation, second: Evaluation) -> None:
-        self._parts = (first, second)
-        self._cut = len(first.strata)
-        self.strata = first.strata + second.strata
-        self.estimands = tuple(Estimand("difference", (("of", str(one)),), one.type) for one in first.estimands)
-        self.points_E: FloatArray = second.points_E - first.points_E
-        self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
-        self.limits_E: FloatArray = first.limits_E + second.limits_E
-
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        """Shape (E, B)."""
-        first, second = self._parts
-        cut = self._cut
-        before_EB = first.values(weights_BT[:, :cut], scale_T[:cut])
-        return second.values(weights_BT[:, cut:], scale_T[cut:]) - before_EB

@@ -1,44 +1,37 @@
-"""What the draws of one estimand come to: how often it was undefined, its range, its quantiles."""
+"""Summary of one estimand's bootstrap draws: how often it was undefined, its range, its quantiles."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
 
 from handoff.estimation.arrays import BoolArray, IntArray
 from handoff.estimation.counting import FloatArray, empty_allowed
-from handoff.estimation.evaluation import Evaluation
+from handoff.estimation.evaluation import Evaluated
 from handoff.estimation.intervals import percentiles
-from handoff.estimation.lookup import Lookup
-from handoff.estimation.resampling import Block, Plan
-from handoff.estimation.tails import Tails
+from handoff.estimation.resampling import Plan
 
 #: Values that differ by no more are the same.
 SAME = 1e-12
 
-#: Numbers in an array (24 MiB).  Once one of this size was freed, glibc keeps every block's memory for the next one
-#: instead of handing it back to the system, which costs a tenth of the whole; elsewhere it does nothing.
-HELD = 3 * 2**20
 #: The shares of values below either end of an interval.
 Shares = tuple[float, float]
 
 
 @attrs.frozen
 class Distribution:
-    """The values of one estimand in its draws.
-
-    ``draws`` were looked at, of which ``excluded`` gave no value (NaN); the others lie between ``least`` and ``most``
-    (infinities the wrong way round where there are none).  ``ends`` are the quantiles that were asked for, interpolated
-    linearly.
-    """
+    """The values of one estimand in its draws."""
 
     draws: int
+    #: Draws without a value (NaN).
     excluded: int
+    #: Least and greatest value; without any, infinity and minus infinity.
     least: float
     most: float
+    #: The wanted quantiles, interpolated linearly.
     ends: tuple[float, float] | None = None
 
     @property
@@ -77,73 +70,34 @@ def _range(values_V: FloatArray) -> tuple[BoolArray | None, float, float]:
     return defined_V, least, float(values_V.max(initial=-math.inf))
 
 
-class _Growing:
-    """A distribution of which draws come block by block."""
-
-    def __init__(self, shares: Shares | None) -> None:
-        self._tails = Tails(*shares) if shares else None
-        self._draws = self._excluded = 0
-        self._least, self._most = math.inf, -math.inf
-
-    def add(self, values_B: FloatArray) -> None:
-        defined_B, least, most = _range(values_B)
-        self._draws += len(values_B)
-        if defined_B is not None:
-            values_B = values_B[defined_B]
-            self._excluded += len(defined_B) - len(values_B)
-        self._least, self._most = min(self._least, least), max(self._most, most)
-        if self._tails is not None:
-            self._tails.add(values_B)
-
-    @property
-    def now(self) -> Distribution:
-        ends = self._tails.percentiles() if self._tails is not None else None
-        return Distribution(self._draws, self._excluded, self._least, self._most, ends)
-
-
 def distributions(
-    evaluation: Evaluation, plan: Plan, draws: int, seed: int, shares: Mapping[int, Shares]
+    evaluation: Evaluated, plan: Plan, draws: int, seed: int, shares: Mapping[int, Shares]
 ) -> list[Distribution]:
-    """Of every estimand (without draws where it is undefined on the data).  Quantiles are found of those (by number)
-    for which there are ``shares``; of the others no more draws are looked at than say whether they vary and how often
-    they are undefined.
+    """The distribution of every estimand, without draws where it is undefined on the data.
 
-    An estimand of one type whose stratum has a menu is evaluated once a line of it instead of once a draw.
+    Quantiles are computed of the estimands (by number) that have ``shares``.  An estimand of one type whose stratum has
+    a menu is evaluated once per line of the menu instead of once per draw.
     """
-    lookup = Lookup(evaluation.counts_KT, evaluation.strata, plan)
-    listed = {type: entry for type, entry in lookup.entries.items() if plan.strata[entry.stratum].menu is not None}
+    sampler = evaluation.sampler(plan)
     defined = [e for e, point in enumerate(evaluation.points_E) if not math.isnan(point)]
-    drawn = [e for e in defined if evaluation.estimands[e].type not in listed]
-    from_menu = [e for e in defined if evaluation.estimands[e].type in listed]
-    certain = {e for e in drawn if e not in shares and evaluation.surely_defined(e)}
-    growing = {e: _Growing(shares.get(e)) for e in drawn}
-    listed = {type: listed[type] for type in dict.fromkeys(evaluation.estimands[e].type for e in from_menu) if type}
+    drawn = [e for e in defined if evaluation.estimands[e].type not in sampler.listed]
+    from_menu = [e for e in defined if evaluation.estimands[e].type in sampler.listed]
+    types = dict.fromkeys(evaluation.estimands[e].type for e in from_menu)
+    listed = {type: sampler.listed[type] for type in types if type is not None}
     times = {type: np.zeros(len(entry.counts_LK), np.int64) for type, entry in listed.items()}
-
-    def evaluated(block: Block, which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
-        types = {type for e in which if (type := evaluation.estimands[e].type) is not None}
-        return evaluation.formulas(lookup.sums(block, types), which)
-
-    np.empty(HELD)  # freed at once
+    values = {e: np.empty(draws) for e in drawn}
     with empty_allowed():
-        wanted = drawn
         for block in plan.blocks(draws, seed):
-            for e, values_B in evaluated(block, wanted):
-                growing[e].add(values_B)
-            wanted = [e for e in wanted if e not in certain or not growing[e].now.varies]
+            for e, values_B in sampler.values(block, drawn):
+                values[e][block.first : block.first + block.draws] = values_B
             for type, entry in listed.items():
                 times[type] += np.bincount(block.picks[entry.stratum][:, 0], minlength=len(entry.counts_LK))
-        found = {e: grown.now for e, grown in growing.items()}
-        for e in [e for e in shares if e in found and found[e].ends is None]:
-            # The tails that were kept fell short: all of its values, once more.
-            values = [values_B for block in plan.blocks(draws, seed) for _, values_B in evaluated(block, [e])]
-            found[e] = distribution(np.concatenate(values), shares=shares[e])
+        results = {e: distribution(values.pop(e), shares=shares.get(e)) for e in drawn}
         taken = {type: times_L > 0 for type, times_L in times.items()}
         often: dict[str | None, IntArray] = {type: times_L[taken[type]] for type, times_L in times.items()}
-        lines: dict[str | None, FloatArray] = {type: entry.sums_KL[:, taken[type]] for type, entry in listed.items()}
-        for e, values_L in evaluation.formulas(lines, from_menu):
-            found[e] = distribution(values_L, often[evaluation.estimands[e].type], shares=shares.get(e))
-    return [found.get(e, NOTHING) for e in range(len(evaluation.estimands))]
+        for e, values_L in sampler.lines(taken, from_menu):
+            results[e] = distribution(values_L, often[evaluation.estimands[e].type], shares=shares.get(e))
+    return [results.get(e, NOTHING) for e in range(len(evaluation.estimands))]
 
 
 #: Of an estimand that is undefined on the data.

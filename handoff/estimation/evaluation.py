@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from handoff.estimation.arrays import IntArray
+from handoff.estimation.arrays import BoolArray, IntArray
 from handoff.estimation.counting import Count, FloatArray, Observed, Ratio, Sums, empty_allowed
 from handoff.estimation.estimands import EQUATIONS, Estimand
+from handoff.estimation.lookup import Entry, Lookup
+from handoff.estimation.resampling import Block, Plan
 from handoff.estimation.table import Table
 
 
@@ -26,8 +29,29 @@ class Evaluated(Protocol):
     limits_E: FloatArray
     strata: tuple[str, ...]
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        """Shape (E, B): all estimands.  A task weighs ``weights_BT * scale_T``."""
+    def values(self, weights_BT: FloatArray) -> FloatArray:
+        """Shape (E, B): all estimands under B weightings of the tasks, which may be fractions."""
+        ...
+
+    def sampler(self, plan: Plan) -> Sampler:
+        """The estimands under the draws of ``plan``, by look-up."""
+        ...
+
+
+class Sampler(Protocol):
+    """Estimands, ready to be evaluated under the draws of one plan."""
+
+    @property
+    def listed(self) -> Mapping[str, Entry]:
+        """Task types whose draws come from a menu."""
+        ...
+
+    def values(self, block: Block, which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        """The estimands numbered ``which`` in every draw of ``block``, shape (B,) each; NaN where undefined."""
+        ...
+
+    def lines(self, taken: Mapping[str, BoolArray], which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        """The estimands numbered ``which``, each of a listed type, on the lines of the menus that were ``taken``."""
         ...
 
 
@@ -55,18 +79,13 @@ class Evaluation:
         self._index = {count: k for k, count in enumerate(asked)}
         self._spans = _spans(table.strata)
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        """Shape (E, B): all estimands under B weightings.  NaN where a denominator is empty.
-
-        A task weighs ``weights_BT * scale_T``; ``scale_T`` must not vary within a task type.  It is applied after the
-        tasks of a type are added up, which keeps those sums whole numbers when the weights are.
-        """
+    def values(self, weights_BT: FloatArray) -> FloatArray:
+        """Shape (E, B): all estimands under B weightings.  NaN where a denominator is empty."""
         counts_KT = self.counts_KT.astype(np.float64)
         by_type: dict[str | None, FloatArray] = {}
         whole_KB = np.zeros((len(counts_KT), len(weights_BT)))
         for type, span in self._spans.items():
             sums_KB = _product(counts_KT[:, span], weights_BT[:, span])
-            sums_KB *= scale_T[span.start]
             whole_KB += sums_KB
             by_type[type] = sums_KB
         by_type[None] = whole_KB
@@ -76,9 +95,8 @@ class Evaluation:
                 values_EB[e] = values_B
         return values_EB
 
-    def surely_defined(self, e: int) -> bool:
-        """Whether estimand number ``e`` is defined however tasks are drawn: every task adds to every denominator."""
-        return all(ratio.tasks == len(self.strata) for ratio in self.ratios_E[e])
+    def sampler(self, plan: Plan) -> TableSampler:
+        return TableSampler(self, plan)
 
     def formulas(
         self, by_type: Mapping[str | None, FloatArray], which: Iterable[int]
@@ -109,6 +127,100 @@ class Evaluation:
                 yield e, values[spans[type]]
 
 
+class TableSampler:
+    """The estimands of one table (see :class:`Sampler`)."""
+
+    def __init__(self, evaluation: Evaluation, plan: Plan) -> None:
+        self._evaluation = evaluation
+        self._lookup = Lookup(evaluation.counts_KT, evaluation.strata, plan)
+        entries = self._lookup.entries.items()
+        self.listed = {type: entry for type, entry in entries if plan.strata[entry.stratum].menu is not None}
+
+    def values(self, block: Block, which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        types = {type for e in which if (type := self._evaluation.estimands[e].type) is not None}
+        return self._evaluation.formulas(self._lookup.sums(block, types), which)
+
+    def lines(self, taken: Mapping[str, BoolArray], which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        by_type: dict[str | None, FloatArray] = {
+            type: self.listed[type].sums_KL[:, lines] for type, lines in taken.items()
+        }
+        return self._evaluation.formulas(by_type, which)
+
+
+class Combination(ABC):
+    """Quantities that are formulas in the estimands of two evaluations.
+
+    With ``paired`` both take the same draws of the same tasks.  Else the tasks of ``second`` follow those of ``first``,
+    and both are drawn independently (:func:`~handoff.estimation.resampling.joined`).
+    """
+
+    estimands: tuple[Estimand, ...]
+    points_E: FloatArray
+    ratios_E: tuple[tuple[Ratio, ...], ...]
+    limits_E: FloatArray
+
+    def __init__(self, first: Evaluation, second: Evaluation, paired: bool) -> None:
+        self.first, self.second, self.paired = first, second, paired
+        self.strata = first.strata if paired else first.strata + second.strata
+
+    @abstractmethod
+    def combine(self, first_EB: FloatArray, second_EB: FloatArray) -> FloatArray:
+        """Shape (E, B), from the values of both evaluations."""
+
+    def values(self, weights_BT: FloatArray) -> FloatArray:
+        cut = None if self.paired else len(self.first.strata)
+        start = None if self.paired else len(self.first.strata)
+        return self.combine(self.first.values(weights_BT[:, :cut]), self.second.values(weights_BT[:, start:]))
+
+    def sampler(self, plan: Plan) -> CombinedSampler:
+        return CombinedSampler(self, plan)
+
+
+class CombinedSampler:
+    """The quantities of a :class:`Combination` (see :class:`Sampler`)."""
+
+    listed: Mapping[str, Entry] = {}
+
+    def __init__(self, combination: Combination, plan: Plan) -> None:
+        self._combination = combination
+        first, second = (plan, plan) if combination.paired else plan.parts
+        self._samplers = combination.first.sampler(first), combination.second.sampler(second)
+
+    def values(self, block: Block, which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        blocks = (block, block) if self._combination.paired else block.parts()
+        parts = []
+        for sampler, part, evaluation in zip(
+            self._samplers, blocks, (self._combination.first, self._combination.second), strict=True
+        ):
+            values_EB = np.full((len(evaluation.estimands), block.draws), np.nan)
+            for e, values_B in sampler.values(part, range(len(evaluation.estimands))):
+                values_EB[e] = values_B
+            parts.append(values_EB)
+        combined_EB = self._combination.combine(*parts)
+        return ((e, combined_EB[e]) for e in which)
+
+    def lines(self, taken: Mapping[str, BoolArray], which: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        return iter(())
+
+
+class Difference(Combination):
+    """``second`` minus ``first``, estimand by estimand."""
+
+    def __init__(self, first: Evaluation, second: Evaluation, paired: bool) -> None:
+        super().__init__(first, second, paired)
+        self.estimands = tuple(Estimand("difference", (("of", str(one)),), one.type) for one in first.estimands)
+        self.points_E = second.points_E - first.points_E
+        self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
+        self.limits_E = first.limits_E + second.limits_E
+
+    def combine(self, first_EB: FloatArray, second_EB: FloatArray) -> FloatArray:
+        difference_EB: FloatArray = second_EB - first_EB
+        return difference_EB
+
+
+EQUATIONS["difference"] = "The second table's value minus the first one's, on the same draws of tasks (paired)."
+
+
 def _product(counts_KN: FloatArray, weights_BN: FloatArray) -> FloatArray:
     """Shape (K, B), by products small enough for BLAS to keep to one thread.
 
@@ -131,22 +243,3 @@ def _spans(strata: Sequence[str]) -> dict[str, slice]:
             spans[strata[start]] = slice(start, stop)
             start = stop
     return spans
-
-
-EQUATIONS["difference"] = "The second table's value minus the first one's, on the same draws of tasks (paired)."
-
-
-class Difference:
-    """``second`` minus ``first``, estimand by estimand, on the same weightings: paired, so of the same tasks."""
-
-    def __init__(self, first: Evaluation, second: Evaluation) -> None:
-        self._parts = (first, second)
-        self.strata = first.strata
-        self.estimands = tuple(Estimand("difference", (("of", str(one)),), one.type) for one in first.estimands)
-        self.points_E: FloatArray = second.points_E - first.points_E
-        self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
-        self.limits_E: FloatArray = first.limits_E + second.limits_E
-
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        first, second = self._parts
-        return second.values(weights_BT, scale_T) - first.values(weights_BT, scale_T)

@@ -60,5 +60,5 @@ def _without_each(evaluation: Evaluated, plan: Plan) -> FloatArray:
         out_O = np.arange(first, min(first + size, tasks))
         weights_OT = np.where(stratum_T[out_O, None] == stratum_T, weight_T, 1.0)
         weights_OT[np.arange(len(out_O)), out_O] = 0.0
-        values_ET[:, out_O] = evaluation.values(weights_OT, np.ones(tasks))
+        values_ET[:, out_O] = evaluation.values(weights_OT)
     return values_ET

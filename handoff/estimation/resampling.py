@@ -84,6 +84,14 @@ class Block:
     def draws(self) -> int:
         return len(self.picks[0])
 
+    def parts(self) -> tuple[Block, ...]:
+        """The draws of each sample of a :func:`joined` plan."""
+        blocks, first = [], 0
+        for plan in self.plan.parts:
+            blocks.append(Block(self.first, self.picks[first : first + len(plan.strata)], plan))
+            first += len(plan.strata)
+        return tuple(blocks)
+
     @property
     def counts_BT(self) -> FloatArray:
         """How often each task was taken."""
@@ -95,10 +103,13 @@ class Block:
 
 @attrs.frozen(eq=False)
 class Plan:
-    """How draws are taken.  ``lone`` names the task types that have one task only."""
+    """How draws are taken."""
 
     strata: tuple[Stratum, ...]
+    #: Task types that have one task only.
     lone: tuple[str, ...]
+    #: The plans of the samples, if several are :func:`joined`.
+    parts: tuple[Plan, ...] = ()
 
     @property
     def tasks(self) -> int:
@@ -163,7 +174,7 @@ def rescaled(strata: Sequence[str]) -> Plan:
 def joined(first: Plan, second: Plan) -> Plan:
     """Both samples drawn independently: the tasks of ``second`` follow those of ``first``."""
     shifted = tuple(Stratum(stratum.tasks + first.tasks, stratum.takes) for stratum in second.strata)
-    return Plan((*first.strata, *shifted), tuple(dict.fromkeys((*first.lone, *second.lone))))
+    return Plan((*first.strata, *shifted), tuple(dict.fromkeys((*first.lone, *second.lone))), (first, second))
 
 
 def _members(strata: Sequence[str]) -> dict[str, IntArray]:

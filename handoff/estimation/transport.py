@@ -19,10 +19,10 @@ import numpy as np
 
 from handoff.canonical import differing_keys
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, check_options, draw, judge, plan_of
+from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, bootstrap_values, check_options, plan_of
 from handoff.estimation.counting import FloatArray, Ratio
 from handoff.estimation.estimands import EQUATIONS, Estimand, estimand
-from handoff.estimation.evaluation import Evaluation
+from handoff.estimation.evaluation import Combination, Evaluation
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.records import Task
@@ -109,14 +109,13 @@ def _entry(facts: Any, keys: Sequence[str]) -> Any:
     return facts
 
 
-class Prediction:
+class Prediction(Combination):
     """Eq. 10 under any weighting of the target's tasks followed by the external ones."""
 
     def __init__(self, target: Table, external: Table, pair: tuple[str, str, str, str]) -> None:
         a, b, c, d = pair
         self.types = target.types
-        self._tasks = len(target.tasks)
-        self._share_G = np.array([target.strata.count(type) / self._tasks for type in self.types])
+        self._share_G = np.array([target.strata.count(type) / len(target.tasks) for type in self.types])
         here: list[Estimand] = []
         there: list[Estimand] = []
         for type in self.types:
@@ -124,27 +123,19 @@ class Prediction:
             there.append(estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type))
         cross = {"a": a, "b": b, "c": c, "d": d}
         here += [estimand("interaction", type=type, **cross) for type in (*self.types, None)]
-        self._here, self._there = Evaluation(target, here), Evaluation(external, there)
-        self.strata = target.strata + external.strata
+        super().__init__(Evaluation(target, here), Evaluation(external, there), paired=False)
         self.estimands = tuple(
             Estimand(f"transport_{name}", tuple(cross.items()), type)
             for type in (*self.types, None)
             for name in QUANTITIES
             if type is not None or name in ("predicted", "observed", "residual")
         )
-        self.points_E = self._combine(self._here.points_E[:, None], self._there.points_E[:, None])[:, 0]
+        self.points_E = self.combine(self.first.points_E[:, None], self.second.points_E[:, None])[:, 0]
         self.ratios_E = self._ratios()
         self.limits_E: FloatArray = np.array([LIMITS[e.name.removeprefix("transport_")] for e in self.estimands])
 
-    def values(self, weights_BT: FloatArray, scale_T: FloatArray) -> FloatArray:
-        """Shape (E, B), the quantities of every type and then of the whole."""
-        cut = self._tasks
-        return self._combine(
-            self._here.values(weights_BT[:, :cut], scale_T[:cut]),
-            self._there.values(weights_BT[:, cut:], scale_T[cut:]),
-        )
-
-    def _combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
+    def combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
+        """Shape (E, B): the quantities of every type, then of the whole."""
         types = len(self.types)
         gap_GB, observed_GB, whole_B = here_EB[:types], here_EB[types : 2 * types], here_EB[2 * types]
         predicted_GB = gap_GB * there_GB
@@ -158,7 +149,7 @@ class Prediction:
 
     def _ratios(self) -> tuple[tuple[Ratio, ...], ...]:
         types = len(self.types)
-        here, there = self._here.ratios_E, self._there.ratios_E
+        here, there = self.first.ratios_E, self.second.ratios_E
         external = [tuple(attrs.evolve(ratio, label=f"external {ratio.label}") for ratio in ratios) for ratios in there]
         rows: list[tuple[Ratio, ...]] = []
         for g in range(types):
@@ -230,8 +221,7 @@ def transport(
     check_compatible(target, external, pair)
     prediction = Prediction(target.table, external.table, pair)
     plan = joined(plan_of(target.table, method), plan_of(external.table, method))
-    values_EB = draw(prediction, plan, draws, seed)
-    made = judge(prediction, values_EB, plan, method, level)
+    made = bootstrap_values(prediction, plan, method, draws, seed, level)
     missing = tuple(
         found.estimand.type
         for found in made

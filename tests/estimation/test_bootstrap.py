@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit import paper_tables
+from kit.draws import drawn
 from scipy import stats
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import Estimate, draw, estimate, plan_of
+from handoff.estimation.bootstrap import Estimate, estimate, plan_of
+from handoff.estimation.counting import FloatArray
 from handoff.estimation.draws import distributions
 from handoff.estimation.estimands import Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluation
@@ -23,7 +25,6 @@ from handoff.estimation.jackknife import spread
 from handoff.estimation.lookup import packing
 from handoff.estimation.resampling import Plan, ordinary, rescaled
 from handoff.estimation.table import Table
-from handoff.estimation.tails import Tails
 
 BOTH = ("sft", "rl")
 CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
@@ -95,11 +96,26 @@ def slow_draw(table: Table, taken: list[int], weights: dict[str, float]) -> list
     ]
 
 
+def by_matrix(evaluation: Evaluation, plan: Plan, draws: int, seed: int) -> FloatArray:
+    """Shape (E, B), by matrix products of whole numbers, weighted per type after the tasks are added up."""
+    counts_BT, scale_T, types_T = counts_of(plan, draws, seed), plan.scale_T(), np.array(evaluation.strata)
+    by_type: dict[str | None, FloatArray] = {}
+    for type in dict.fromkeys(evaluation.strata):
+        mine = types_T == type
+        by_type[type] = (evaluation.counts_KT[:, mine] @ counts_BT[:, mine].T) * scale_T[mine][0]
+    by_type[None] = sum(by_type.values())  # type: ignore[assignment]
+    values_EB = np.full((len(evaluation.estimands), draws), np.nan)
+    with np.errstate(all="ignore"):
+        for e, values_B in evaluation.formulas(by_type, range(len(values_EB))):
+            values_EB[e] = values_B
+    return values_EB
+
+
 @pytest.mark.parametrize("method", ["paper", "rescaled"])
-def test_the_weight_matrix_equals_a_loop_written_bootstrap_on_the_same_draws_exactly(method: str) -> None:
+def test_looked_up_draws_equal_a_loop_written_bootstrap_on_the_same_draws_exactly(method: str) -> None:
     table = unbalanced()
     plan = plan_of(table, method)
-    fast_EB = draw(Evaluation(table, SLOW), plan, 300, seed=11)
+    fast_EB = drawn(Evaluation(table, SLOW), plan, 300, 11)
     counts_BT = counts_of(plan, 300, 11)
     size = dict(zip(table.types, SIZES, strict=True))
     weights = {type: 1.0 if method == "paper" else size[type] / (size[type] - 1) for type in table.types}
@@ -135,7 +151,7 @@ def test_rescaled_draws_have_the_variance_of_a_stratified_mean_and_ordinary_ones
     evaluation = Evaluation(table, [estimand("reach", reacher="rl")])
     by_jackknife = spread(evaluation, rescaled(table.strata))
     assert by_jackknife.variance_E[0] == pytest.approx(exact)
-    variance = {m: draw(evaluation, plan_of(table, m), 40_000, 1)[0].var() for m in ("paper", "rescaled")}
+    variance = {m: drawn(evaluation, plan_of(table, m), 40_000, 1)[0].var() for m in ("paper", "rescaled")}
     # The variance of 40,000 draws is known to about sqrt(2 / 40,000) = 0.7%.
     assert variance["rescaled"] == pytest.approx(exact, rel=0.04)
     assert variance["paper"] == pytest.approx(exact * 4 / 5, rel=0.04)
@@ -382,7 +398,7 @@ def test_looked_up_draws_are_those_of_the_weight_matrix_exactly(sizes: tuple[int
     table = unbalanced(sizes)
     plan = plan_of(table, method)
     evaluation = Evaluation(table, standard(table))
-    values_EB = draw(evaluation, plan, 700, seed=3)
+    values_EB = by_matrix(evaluation, plan, 700, 3)
     shares = (0.1, 0.8)
     everywhere = dict.fromkeys(range(len(values_EB)), shares)
     for e, found in enumerate(distributions(evaluation, plan, 700, 3, everywhere)):
@@ -396,58 +412,18 @@ def test_looked_up_draws_are_those_of_the_weight_matrix_exactly(sizes: tuple[int
             assert found.ends == percentiles(defined_B, *shares)
 
 
-def test_draws_that_need_no_quantiles_leave_whether_they_vary_and_the_empty_ones(
+def test_estimands_without_wanted_quantiles_have_the_same_range_and_empty_draws(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = unbalanced()
     plan = plan_of(table, "rescaled")
     evaluation = Evaluation(table, standard(table))
     monkeypatch.setattr("handoff.estimation.resampling.BLOCK", 64)  # several blocks, of which the last is shorter
-    asked = distributions(evaluation, plan, 500, 3, dict.fromkeys(range(len(evaluation.estimands)), (0.3, 0.7)))
-    passed = distributions(evaluation, plan, 500, 3, {0: (0.3, 0.7)})
-    sooner = 0
-    for e, (a, b) in enumerate(zip(asked, passed, strict=True)):
-        assert (a.excluded, a.varies) == (b.excluded, b.varies)
-        assert b.draws == a.draws or (b.varies and evaluation.surely_defined(e))
+    with_ends = distributions(evaluation, plan, 500, 3, dict.fromkeys(range(len(evaluation.estimands)), (0.3, 0.7)))
+    without = distributions(evaluation, plan, 500, 3, {0: (0.3, 0.7)})
+    for e, (a, b) in enumerate(zip(with_ends, without, strict=True)):
+        assert (a.draws, a.excluded, a.least, a.most) == (b.draws, b.excluded, b.least, b.most)
         assert b.ends == (a.ends if e == 0 else None)
-        sooner += b.draws < a.draws
-    assert sooner > 3
-
-
-@pytest.mark.parametrize("sorted_values", [False, True])
-def test_quantiles_from_the_tails_of_blocks_are_those_of_all_values(sorted_values: bool) -> None:
-    rng = np.random.default_rng(2)
-    answered = 0
-    for size, block in ((1, 5), (2, 1), (90, 20), (1_000, 100), (30_000, 4_000)):
-        values_B = rng.standard_normal(size).round(2)
-        if sorted_values:
-            values_B.sort()  # what the first block shows of the others is wrong then
-        for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.4, 0.6), (0.5, 0.5), (0.0, 1.0)):
-            tails = Tails(low, high)
-            for first in range(0, size, block):
-                tails.add(values_B[first : first + block])
-            found = tails.percentiles()
-            if found is None:
-                assert sorted_values
-                continue
-            answered += 1
-            assert found == percentiles(values_B.copy(), low, high)
-    assert answered == 25 or (sorted_values and answered)
-    assert Tails(0.1, 0.9).percentiles() is None
-
-
-def test_tails_that_fall_short_are_made_up_for_from_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = unbalanced()
-    monkeypatch.setattr("handoff.estimation.resampling.BLOCK", 64)
-    whole = estimate(table, draws=1_000)
-    short: list[bool] = []
-
-    def percentiles_of(tails: Tails) -> None:
-        short.append(True)
-
-    monkeypatch.setattr(Tails, "percentiles", percentiles_of)
-    assert estimate(table, draws=1_000) == whole
-    assert short
 
 
 @pytest.mark.parametrize("largest", [255, 256, 65_535, 65_536, 2**32 - 1, 2**32])

@@ -9,9 +9,10 @@ import attrs
 import numpy as np
 import pytest
 from kit import paper_tables
+from kit.draws import drawn
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import draw, estimate, plan_of
+from handoff.estimation.bootstrap import estimate, plan_of
 from handoff.estimation.differences import side_by_side
 from handoff.estimation.estimands import estimand
 from handoff.estimation.resampling import joined
@@ -64,7 +65,7 @@ def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
     target, external = paper_tables.unseen(), renamed(paper_tables.seen())
     prediction = Prediction(target, external, PAIR)
     plan = joined(plan_of(target, "paper"), plan_of(external, "paper"))
-    values_EB = draw(prediction, plan, 60, seed=8)
+    values_EB = drawn(prediction, plan, 60, 8)
     (block,) = list(plan.blocks(60, 8))
     counts_BT = block.counts_BT
     for b in range(60):

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from handoff.canonical import canonical, differing_keys
 from handoff.errors import StoreError, UsageError
-from handoff.estimation.bootstrap import Estimates, check_options, draw, judge, plan_of
-from handoff.estimation.differences import Independent, side_by_side
+from handoff.estimation.bootstrap import Estimates, bootstrap_values, check_options, plan_of
+from handoff.estimation.differences import side_by_side
 from handoff.estimation.estimands import Estimand
-from handoff.estimation.evaluation import Evaluation
+from handoff.estimation.evaluation import Difference, Evaluation
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
@@ -148,9 +148,9 @@ def _differences(
         return {estimand: measure(by_key[str(estimand)]) for estimand in common}
     method = check_options(options.interval, options.draws, options.level)
     first, second = tables["first"], tables["second"]
-    both = Independent(Evaluation(first, common), Evaluation(second, common))
+    both = Difference(Evaluation(first, common), Evaluation(second, common), paired=False)
     plan = joined(plan_of(first, method), plan_of(second, method))
-    estimates = tuple(judge(both, draw(both, plan, options.draws, options.seed), plan, method, options.level))
+    estimates = tuple(bootstrap_values(both, plan, method, options.draws, options.seed, options.level))
     if pairing == "neither":
         reason = "refused: the runs share some tasks but not all, so they are neither paired nor independent"
         estimates = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in estimates)
