@@ -38,6 +38,11 @@ class Distribution:
     def varies(self) -> bool:
         return self.most - self.least > SAME
 
+    def joined(self, other: Distribution) -> Distribution:
+        """Both sets of draws together, without quantiles."""
+        least, most = min(self.least, other.least), max(self.most, other.most)
+        return Distribution(self.draws + other.draws, self.excluded + other.excluded, least, most)
+
 
 def distribution(
     values_V: FloatArray, times_V: IntArray | None = None, *, shares: Shares | None = None
@@ -75,8 +80,9 @@ def distributions(
 ) -> list[Distribution]:
     """The distribution of every estimand, without draws where it is undefined on the data.
 
-    Quantiles are computed of the estimands (by number) that have ``shares``.  An estimand of one type whose stratum has
-    a menu is evaluated once per line of the menu instead of once per draw.
+    Quantiles are computed of the estimands (by number) that have ``shares``.  Another estimand that every draw defines
+    is evaluated until it has varied.  An estimand of one type whose stratum has a menu is evaluated once per line of
+    the menu instead of once per draw.
     """
     sampler = evaluation.sampler(plan)
     defined = [e for e, point in enumerate(evaluation.points_E) if not math.isnan(point)]
@@ -85,14 +91,20 @@ def distributions(
     types = dict.fromkeys(evaluation.estimands[e].type for e in from_menu)
     listed = {type: sampler.listed[type] for type in types if type is not None}
     times = {type: np.zeros(len(entry.counts_LK), np.int64) for type, entry in listed.items()}
-    values = {e: np.empty(draws) for e in drawn}
+    values = {e: np.empty(draws) for e in drawn if e in shares}
+    results = {e: NOTHING for e in drawn if e not in shares}
+    wanted = drawn
     with empty_allowed():
         for block in plan.blocks(draws, seed):
-            for e, values_B in sampler.values(block, drawn):
-                values[e][block.first : block.first + block.draws] = values_B
+            for e, values_B in sampler.values(block, wanted):
+                if e in shares:
+                    values[e][block.first : block.first + block.draws] = values_B
+                else:
+                    results[e] = results[e].joined(distribution(values_B))
+            wanted = [e for e in wanted if e in shares or not (evaluation.always_defined(e) and results[e].varies)]
             for type, entry in listed.items():
                 times[type] += np.bincount(block.picks[entry.stratum][:, 0], minlength=len(entry.counts_LK))
-        results = {e: distribution(values.pop(e), shares=shares.get(e)) for e in drawn}
+        results |= {e: distribution(values.pop(e), shares=shares[e]) for e in list(values)}
         taken = {type: times_L > 0 for type, times_L in times.items()}
         often: dict[str | None, IntArray] = {type: times_L[taken[type]] for type, times_L in times.items()}
         for e, values_L in sampler.lines(taken, from_menu):

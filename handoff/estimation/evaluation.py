@@ -33,6 +33,10 @@ class Evaluated(Protocol):
         """Shape (E, B): all estimands under B weightings of the tasks, which may be fractions."""
         ...
 
+    def always_defined(self, e: int) -> bool:
+        """Whether every possible draw defines estimand number ``e``."""
+        ...
+
     def sampler(self, plan: Plan) -> Sampler:
         """The estimands under the draws of ``plan``, by look-up."""
         ...
@@ -94,6 +98,10 @@ class Evaluation:
             for e, values_B in self.formulas(by_type, range(len(self.estimands))):
                 values_EB[e] = values_B
         return values_EB
+
+    def always_defined(self, e: int) -> bool:
+        """Whether every possible draw defines estimand number ``e``: every task adds to every denominator."""
+        return all(ratio.tasks == len(self.strata) for ratio in self.ratios_E[e])
 
     def sampler(self, plan: Plan) -> TableSampler:
         return TableSampler(self, plan)
@@ -171,6 +179,9 @@ class Combination(ABC):
         cut = None if self.paired else len(self.first.strata)
         start = None if self.paired else len(self.first.strata)
         return self.combine(self.first.values(weights_BT[:, :cut]), self.second.values(weights_BT[:, start:]))
+
+    def always_defined(self, e: int) -> bool:
+        return False  # no use is made of it here
 
     def sampler(self, plan: Plan) -> CombinedSampler:
         return CombinedSampler(self, plan)
