@@ -8,8 +8,9 @@ its letters keep their size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import Any, TypeAlias, TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 import attrs
@@ -22,6 +23,9 @@ STYLES = 6
 LETTER = 6.7
 BOLD = 1.15
 
+R = TypeVar("R")
+#: Rows under heads; an empty head is not drawn.
+Groups: TypeAlias = Sequence[tuple[str, Sequence[R]]]
 Range = tuple[float, float]
 Show = Callable[[Measure], str]
 
@@ -226,37 +230,43 @@ class Mark:
     colour: str = ""
 
 
-def forest(
-    groups: Sequence[tuple[str, Sequence[Mark]]], show: Show, domain: Range | None = None, scale: float = 100.0
-) -> Canvas:
+def forest(groups: Groups[Mark], show: Show, domain: Range | None = None, scale: float = 100.0) -> Canvas:
     """Rows of points with intervals, in headed groups.  Values are drawn times ``scale`` (rates as percentages);
     ``domain`` is read from them by default."""
     marks = [mark for _, group in groups for mark in group]
-    canvas = Canvas(24 * len(marks) + 22 * sum(bool(head) for head, _ in groups) + 34)
+    canvas = Canvas(_height(groups, 24) + 34)
     left = min(112.0, max(len(mark.name) for mark in marks) * LETTER + 14)
     domain = domain or range_of([mark.value for mark in marks], scale, 0.04)
-    axes = Axes(canvas, domain, left=left, right=118, top=4, foot=24)
+    axes = Axes(canvas, domain, left=left, right=124, top=4, foot=24)
     axes.columns(4)
+    for head, mark, y in _rows(canvas, groups, 24):
+        canvas.text(0, y + 4, mark.name, room=left - 8)
+        ends, words = ends_of(mark.value, scale), show(mark.value)
+        if ends is not None:
+            colour = mark.colour or f"c{mark.style % STYLES}"
+            canvas.line(axes.x(ends[0]), y, axes.x(ends[1]), y, f"bar {colour}")
+        if mark.value.point is not None:
+            counts = f" ({counted(mark.value)})" if counted(mark.value) else ""
+            title = f"{head + ', ' if head else ''}{mark.name}: {words}{counts}"
+            canvas.marker(axes.x(scale * mark.value.point), y, mark.style, title, colour=mark.colour)
+        canvas.text(WIDTH, y + 4, words, "t num", "end")
+    return canvas
+
+
+def _height(groups: Groups[Any], row: float) -> float:
+    return sum(row * len(group) + (22 if head else 0) for head, group in groups)
+
+
+def _rows(canvas: Canvas, groups: Groups[R], row: float) -> Iterator[tuple[str, R, float]]:
+    """Every row with its head and the y of its middle; draws the heads."""
     y = 4.0
     for head, group in groups:
         if head:
             y += 22
             canvas.text(0, y - 6, head, "t head", room=WIDTH)
-        for mark in group:
-            y += 24
-            middle = y - 12
-            canvas.text(0, middle + 4, mark.name, room=left - 8)
-            ends, words = ends_of(mark.value, scale), show(mark.value)
-            if ends is not None:
-                colour = mark.colour or f"c{mark.style % STYLES}"
-                canvas.line(axes.x(ends[0]), middle, axes.x(ends[1]), middle, f"bar {colour}")
-            if mark.value.point is not None:
-                counts = counted(mark.value)
-                about = f"{head}, {mark.name}: {words}" if head else f"{mark.name}: {words}"
-                about = f"{about} ({counts})" if counts else about
-                canvas.marker(axes.x(scale * mark.value.point), middle, mark.style, about, colour=mark.colour)
-            canvas.text(WIDTH, middle + 4, words, "t num", "end")
-    return canvas
+        for one in group:
+            y += row
+            yield head, one, y - row / 2
 
 
 # Lines with bands.
@@ -369,25 +379,19 @@ class Bar:
     style: int = 0
 
 
-def bars(groups: Sequence[tuple[str, Sequence[Bar]]], most: int) -> Canvas:
+def bars(groups: Groups[Bar], most: int) -> Canvas:
     """Horizontal bars in headed groups, the longest of which could be ``most``."""
-    canvas = Canvas(28 * sum(len(group) for _, group in groups) + 24 * sum(bool(head) for head, _ in groups) + 8)
+    canvas = Canvas(_height(groups, 28) + 8)
     axes = Axes(canvas, (0, most), left=128, right=90)
-    y = 0.0
-    for head, group in groups:
-        if head:
-            y += 24
-            canvas.text(0, y - 6, head, "t head", room=WIDTH)
-        for bar in group:
-            y += 28
-            title = f"{head + ': ' if head else ''}{bar.name}, {bar.count} of {bar.total}"
-            canvas.text(0, y - 10, bar.name, room=axes.left - 8)
-            if bar.kind:
-                canvas.box(axes.left, y - 22, axes.x(bar.count) - axes.left, 16, bar.kind, title)
-            else:
-                canvas.line(axes.left, y - 14, axes.x(bar.count), y - 14, f"bar c{bar.style % STYLES}")
-                canvas.marker(axes.x(bar.count), y - 14, bar.style, title)
-            canvas.text(WIDTH, y - 10, f"{bar.count} ({percent(bar.count / bar.total)})", "t num", "end")
+    for head, bar, y in _rows(canvas, groups, 28):
+        title = f"{head + ': ' if head else ''}{bar.name}, {bar.count} of {bar.total}"
+        canvas.text(0, y + 4, bar.name, room=axes.left - 8)
+        if bar.kind:
+            canvas.box(axes.left, y - 8, axes.x(bar.count) - axes.left, 16, bar.kind, title)
+        else:
+            canvas.line(axes.left, y, axes.x(bar.count), y, f"bar c{bar.style % STYLES}")
+            canvas.marker(axes.x(bar.count), y, bar.style, title)
+        canvas.text(WIDTH, y + 4, f"{bar.count} ({percent(bar.count / bar.total)})", "t num", "end")
     return canvas
 
 
