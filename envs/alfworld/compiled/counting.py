@@ -119,8 +119,9 @@ class Walks:
         if length == 1:
             return idle + number(place.local, state) + place.moves
         memo = self._memo[length]
-        if state in memo:
-            return memo[state]
+        cached = memo.get(state)
+        if cached is not None:
+            return cached
         total = idle * self._count(state, length - 1) if idle else 0
         rest = state & ~self._place_mask
         if place.moves:
@@ -140,8 +141,9 @@ class Walks:
     def _moved(self, rest: int, length: int) -> int:
         """The sum of ``_count`` over all targets of moves."""
         memo = self._sums[length]
-        if rest in memo:
-            return memo[rest]
+        cached = memo.get(rest)
+        if cached is not None:
+            return cached
         total = 0
         if length == 1:
             for pos, neg, constant, masks in self._terms:

@@ -141,7 +141,7 @@ BROKEN: dict[str, Any] = {
     "no keys": (b"{}", "has no usable 'pddl_domain'"),
     "numbers": (b'{"pddl_domain": 3, "grammar": 4, "pddl_problem": 5}', "has no usable 'pddl_domain'"),
     "NaN": (b'{"pddl_domain": NaN}', "is not JSON text"),
-    "duplicate key": (b'{"pddl_domain": "a", "pddl_domain": "b"}', "stands twice"),
+    "duplicate key": (b'{"pddl_domain": "a", "pddl_domain": "b"}', "occurs twice"),
 }
 
 
