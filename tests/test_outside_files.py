@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from kit import fault_server
+from kit.command import invoke, output_of
 from kit.refusals import refusal
+from kit.runs import play
 
-from handoff.cli import group, main
 from handoff.envs.alfworld import AlfworldEnvironment
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import FolderSource, Game, load_game
@@ -29,9 +29,7 @@ RUN = ["run", "sokoban", "--cross", "random", "--tasks", "3", "--slots", "1", "-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "run"
-    result = CliRunner().invoke(group, [*RUN, "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    return folder
+    return play(folder, *RUN)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +100,7 @@ def test_a_table_may_come_through_a_pipe(tmp_path: Path) -> None:
     text = "task,type,seed,reacher,solver,arrived,won\n" + "".join(f"t{i},a,0,w,r,1,{i % 2}\n" for i in range(9))
     writer = threading.Thread(target=pipe.write_text, args=(text,))
     writer.start()
-    result = CliRunner().invoke(group, ["estimate", str(pipe), "--draws", "100", "--json"])
+    result = invoke("estimate", pipe, "--draws", "100", "--json")
     writer.join()
     assert result.exit_code == 0, result.output
 
@@ -121,7 +119,7 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
     assert (page.read_text(), twin.exists()) == ("precious", False)
     page.unlink()
     for _ in range(2):
-        assert CliRunner().invoke(group, words).exit_code == 0
+        output_of(*words)
     assert json.loads(twin.read_text())
 
 
@@ -134,7 +132,7 @@ def test_tables_are_written_over_earlier_ones_and_over_nothing_else(
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("endpoints.csv", "precious")]
     (tmp_path / "endpoints.csv").unlink()
     for _ in range(2):
-        assert CliRunner().invoke(group, words).exit_code == 0
+        output_of(*words)
     assert (tmp_path / "endpoints.csv").read_text().startswith("task,")
 
 
@@ -149,7 +147,7 @@ def test_answers_that_are_kept_are_written_over_earlier_ones_and_over_nothing_el
         assert kept.read_text() == "precious"
         kept.unlink()
         for _ in range(2):
-            assert CliRunner().invoke(group, words).exit_code == 0
+            output_of(*words)
     assert "no language model" in refusal(capsys, "doctor", "-p", "x=noisy:0.1")
 
 
@@ -163,8 +161,8 @@ def test_a_file_that_is_no_run_folder_is_named_with_what_to_do(
     assert "is not a folder; choose another --out" in refusal(capsys, *RUN, "--out", str(table))
     assert table.read_text() == "task,type\n"
     rollouts = tmp_path / "rollouts"
-    words = ["rollout", "sokoban", "-p", "x=random", "--tasks", "3", "-n", "2", "--budget", "2", "--workers", "0"]
-    assert CliRunner().invoke(group, [*words, "--out", str(rollouts)]).exit_code == 0
+    words = ["rollout", "sokoban", "-p", "x=random", "--tasks", "3", "-n", "2", "--budget", "2"]
+    play(rollouts, *words)
     assert "holds a run of the protocol 'rollouts', not 'frontier'; `handoff report" in refusal(
         capsys, "estimate", str(rollouts)
     )
@@ -335,7 +333,6 @@ def test_blank_lines_after_the_last_record_of_a_sealed_run_are_named(
         file.write(b"\n\n")
     assert "line 7: blank, though the run was sealed complete" in refusal(capsys, "report", str(tmp_path / "run"))
     assert "line 7: blank" in refusal(capsys, *RUN, "--out", str(tmp_path / "run"))
-    with pytest.raises(SystemExit) as caught:
-        main(["audit", str(tmp_path / "run"), "--records-only"])
-    assert caught.value.code == 1
-    assert "line 7: blank" in " ".join(capsys.readouterr().out.split())
+    audit = invoke("audit", tmp_path / "run", "--records-only")
+    assert audit.exit_code == 1
+    assert "line 7: blank" in " ".join(audit.stdout.split())

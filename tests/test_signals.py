@@ -7,13 +7,14 @@ import random
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from kit.command import start
+from kit.runs import record_bytes
 
 RUN = shlex.split("run sokoban -p rl=noisy:0.3 --cross rl --tasks 12 --slots 16 -q --workers 2")
 
@@ -26,8 +27,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
         for number in (signal.SIGINT, signal.SIGHUP):  # which a parent in the background, or nohup, ignores
             signal.signal(number, signal.SIG_DFL)
 
-    command = [sys.executable, "-m", "handoff", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=own)
+    return start(*arguments, preexec_fn=own)
 
 
 def importing(child: subprocess.Popen[str]) -> bool:
@@ -66,7 +66,7 @@ def stopped(child: subprocess.Popen[str], number: signal.Signals, group: bool) -
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     assert started(*RUN, "--out", str(folder)).wait(timeout=900) == 0
-    return (folder / "records.jsonl").read_bytes()
+    return record_bytes(folder)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_signal_in_the_middle_of_a_run_is_one_sentence_and_the_run_can_be_resu
     if not group or number is not signal.SIGTERM:  # which may end a worker before its parent
         assert ("by the user" if number is signal.SIGINT else f"by {number.name}") in last
     assert started(*RUN, "--out", str(folder)).wait(timeout=900) == 0
-    assert (folder / "records.jsonl").read_bytes() == undisturbed
+    assert record_bytes(folder) == undisturbed
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -109,7 +109,7 @@ def test_signals_at_any_moment_of_the_start_leave_a_run_that_ends_in_the_same_by
             continue
         stopped(child, signal.SIGINT, group=True)
     assert started(*RUN, "--out", str(folder)).wait(timeout=900) == 0
-    assert (folder / "records.jsonl").read_bytes() == undisturbed
+    assert record_bytes(folder) == undisturbed
 
 
 def test_ctrl_c_while_games_are_made_ends_its_workers_quietly(tmp_path: Path) -> None:
@@ -120,9 +120,9 @@ def test_ctrl_c_while_games_are_made_ends_its_workers_quietly(tmp_path: Path) ->
 
 def test_a_command_that_is_told_to_ignore_a_signal_ignores_it(tmp_path: Path, undisturbed: bytes) -> None:
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "handoff", *RUN, "--out", str(folder)]
-    child = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
+    as_nohup_does = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    child = start(*RUN, "--out", folder, stdout=None, stderr=None, **as_nohup_does)
     until(lambda: working(folder) or child.poll() is not None)
     child.send_signal(signal.SIGHUP)
     assert child.wait(timeout=900) == 0
-    assert (folder / "records.jsonl").read_bytes() == undisturbed
+    assert record_bytes(folder) == undisturbed

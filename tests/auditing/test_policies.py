@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.audits import checks, failures
 from kit.fault_server import serving
+from kit.runs import IdentityChange, RecordChange, forge, records
 
-from handoff.auditing.checks import Audit
-from handoff.canonical import canonical, digest
 from handoff.episodes.start import Where
 from handoff.policies import ModelOptions
-from handoff.protocols.audit import audit_run
 from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.frontier.config import FrontierConfig
 from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts.config import RolloutsConfig
-from handoff.runs.chain import Line
 
-Change = Callable[[Any], Any]
 OPTIONS = ModelOptions(max_prompt_tokens=50_000, concurrency=16)
 SERVED = FrontierConfig(split="test", reachers=("b",), solvers=("a", "c"), tasks=3, slots=2, reach_budget=12)
 PLAIN = RolloutsConfig(split="test", policies=("x", "y"), rollouts=2, tasks=3, budget=4)
@@ -44,44 +38,18 @@ def rolled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def forged(folder: Path, there: Path, *, identity: Change | None = None, body: Change | None = None) -> Path:
-    """A copy of the run with changes under a valid chain and seal, as somebody with intent would make it."""
-    shutil.copytree(folder, there)
-    manifest = json.loads((there / "manifest.json").read_bytes())
-    if identity is not None:
-        identity(manifest["identity"])
-        manifest["digest"] = digest(manifest["identity"])
-        (there / "manifest.json").write_bytes(canonical(manifest) + b"\n")
-    head, lines = manifest["digest"], []
-    for seq, raw in enumerate((there / "records.jsonl").read_bytes().splitlines()):
-        form = json.loads(raw)
-        if body is not None:
-            body(form["body"])
-        line = Line.make(seq, head, tuple(form["key"]), form["body"])
-        head = line.digest
-        lines.append(line.encode())
-    (there / "records.jsonl").write_bytes(b"".join(lines))
-    (there / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}))
-    return there
-
-
-def failures(folder: Path, replay: bool = False) -> dict[str, list[str]]:
-    result: Audit = audit_run(folder, {}, Where(0), replay=replay)
-    return {check.name: check.failures for check in result.checks if not check.passed}
-
-
-def last_text(solver: str, text: str) -> Change:
+def last_text(solver: str, text: str) -> RecordChange:
     """Changes the text of a solver's last decisions, which no later input repeats."""
 
-    def change(body: Any) -> None:
+    def change(key: list[str], body: Any) -> None:
         if body.get("solver") == solver and body["steps"]:
             body["steps"][-1]["decision"]["text"] = text
 
     return change
 
 
-def first_decision(solver: str, **values: Any) -> Change:
-    def change(body: Any) -> None:
+def first_decision(solver: str, **values: Any) -> RecordChange:
+    def change(key: list[str], body: Any) -> None:
         if body.get("solver") == solver and body["steps"]:
             body["steps"][0]["decision"].update(values)
 
@@ -91,25 +59,23 @@ def first_decision(solver: str, **values: Any) -> Change:
 def test_an_honest_run_passes_with_every_decision_looked_at(served: tuple[str, Path], rolled: Path) -> None:
     assert failures(served[1]) == {}
     assert failures(rolled, replay=True) == {}
-    checks = {check.name: check for check in audit_run(served[1], {}, Where(0), replay=False).checks}
-    decisions = sum(
-        len(json.loads(raw)["body"]["steps"]) for raw in (served[1] / "records.jsonl").read_bytes().splitlines()
-    )
-    assert checks["policies"].count == decisions + 3, "and three descriptions"
+    honest = checks(served[1])
+    decisions = sum(len(body["steps"]) for _, body in records(served[1]))
+    assert honest["policies"].count == decisions + 3, "and three descriptions"
 
 
 def test_another_text_of_the_last_decision_is_found(served: tuple[str, Path], tmp_path: Path) -> None:
-    found = failures(forged(served[1], tmp_path / "run", body=last_text("a", "<action>sing</action>")))
+    found = failures(forge(served[1], tmp_path / "run", last_text("a", "<action>sing</action>")))
     assert set(found) == {"policies"}
     assert "its text comes to 'sing' (inadmissible)" in found["policies"][0]
 
 
 def test_a_text_that_a_scripted_policy_cannot_have_said_is_found(served: tuple[str, Path], tmp_path: Path) -> None:
-    def change(body: Any) -> None:
+    def change(key: list[str], body: Any) -> None:
         if "solver" not in body and body["steps"]:
             body["steps"][-1]["decision"]["text"] += " "
 
-    found = failures(forged(served[1], tmp_path / "run", body=change))
+    found = failures(forge(served[1], tmp_path / "run", change))
     assert "a policy without a model wrote" in found["policies"][0]
 
 
@@ -119,9 +85,9 @@ def test_tokens_that_were_made_up_or_left_out_on_one_solver_are_found(served: tu
         change, check, says = first_decision("a", prompt_digest=None, prompt_tokens=None), "policies", "no prompt token"
     else:
         change, check, says = first_decision("a", prompt_digest="0" * 64), "policies", "is stated to have none"
-    found = failures(forged(folder, tmp_path / "ids", body=change))
+    found = failures(forge(folder, tmp_path / "ids", change))
     assert any(says in text for text in found[check])
-    found = failures(forged(folder, tmp_path / "count", body=first_decision("c", prompt_tokens=None)))
+    found = failures(forge(folder, tmp_path / "count", first_decision("c", prompt_tokens=None)))
     assert any("1 of 2 solvers have a number of tokens" in text for text in found["prompts"])
 
 
@@ -141,9 +107,9 @@ def test_tokens_that_were_made_up_or_left_out_on_one_solver_are_found(served: tu
     ],
 )
 def test_a_forged_manifest_fails_the_check_of_its_claim(
-    served: tuple[str, Path], tmp_path: Path, change: Change, check: str, says: str
+    served: tuple[str, Path], tmp_path: Path, change: IdentityChange, check: str, says: str
 ) -> None:
-    found = failures(forged(served[1], tmp_path / "run", identity=change))
+    found = failures(forge(served[1], tmp_path / "run", identity=change))
     assert set(found) == {check}
     assert any(says in text for text in found[check]), found
 
@@ -152,16 +118,16 @@ def test_another_name_of_a_task_is_found(rolled: Path, tmp_path: Path) -> None:
     def change(identity: Any) -> None:
         identity["tasks"][0]["name"] = "an easy one"
 
-    found = failures(forged(rolled, tmp_path / "run", identity=change), replay=True)
+    found = failures(forge(rolled, tmp_path / "run", identity=change), replay=True)
     assert "is called an easy one, not" in found["tasks"][0]
 
 
 def test_a_rollouts_policy_and_its_texts_are_held_against_its_spec(rolled: Path, tmp_path: Path) -> None:
-    found = failures(forged(rolled, tmp_path / "a", identity=lambda i: i["policies"]["y"].update(habit=3.0)))
+    found = failures(forge(rolled, tmp_path / "a", identity=lambda i: i["policies"]["y"].update(habit=3.0)))
     assert "'tempered:0.5:2' means" in found["policies"][0]
 
-    def change(body: Any) -> None:
+    def change(key: list[str], body: Any) -> None:
         body["decisions"][-1]["text"] = "nothing of the kind"
 
-    found = failures(forged(rolled, tmp_path / "b", body=change), replay=True)
+    found = failures(forge(rolled, tmp_path / "b", change), replay=True)
     assert set(found) == {"policies", "texts"}

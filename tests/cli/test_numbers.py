@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
+from kit.command import output_of
 from kit.refusals import refusal
 
 from handoff.cli import COMMANDS, group
@@ -120,9 +120,7 @@ def test_a_pilot_of_the_tax_is_what_was_asked_for(tmp_path: Path) -> None:
     for name in ("base", "post"):
         (tmp_path / f"{name}.csv").write_text("task,n,c\n" + "".join(f"t{i},16,{i}\n" for i in range(8)))
     arguments = ["tax", str(tmp_path / "base.csv"), str(tmp_path / "post.csv"), "--pilot", "3", "--json"]
-    result = CliRunner().invoke(group, arguments)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["routing"]["pilot"] == 3
+    assert json.loads(output_of(*arguments))["routing"]["pilot"] == 3
 
 
 @pytest.mark.parametrize(
@@ -150,10 +148,7 @@ def test_no_option_of_a_model_is_nan_or_infinite(name: str, value: float) -> Non
 def test_actions_that_are_not_text_are_a_sentence_with_the_files_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        CliRunner().invoke(group, ["games", "write", "--out", str(tmp_path / "g"), "--split", "valid_seen"]).exit_code
-        == 0
-    )
+    output_of("games", "write", "--out", tmp_path / "g", "--split", "valid_seen")
     game = next((tmp_path / "g").rglob("game.tw-pddl"))
     (tmp_path / "actions").write_bytes(b"look\n\xff\n")
     line = refusal(capsys, "distance", str(game), "--actions", str(tmp_path / "actions"))

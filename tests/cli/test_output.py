@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from kit.command import handoff
 
 RUN = ["run", "sokoban", "-p", "é=noisy:0.3", "--cross", "é", "--tasks", "3", "--slots", "1", "--workers", "0"]
 COMMANDS = {
@@ -21,15 +19,10 @@ COMMANDS = {
 }
 
 
-def handoff(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.run([sys.executable, "-m", "handoff", *arguments], text=True, timeout=600, **options)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
-    assert handoff(*RUN, "--out", str(folder)).returncode == 0
+    assert handoff(*RUN, "--out", folder).returncode == 0
     return folder
 
 
@@ -81,8 +74,7 @@ def test_a_command_whose_streams_are_closed_does_its_work(closed: tuple[int, ...
         for number in closed:
             os.close(number)
 
-    command = [sys.executable, "-m", "handoff", *RUN, "--workers", "1", "--out", str(tmp_path / "run")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=600, preexec_fn=close)
+    result = handoff(*RUN, "--workers", "1", "--out", tmp_path / "run", preexec_fn=close)
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
     assert (tmp_path / "run" / "seal.json").exists()

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from kit.command import invoke
 from kit.refusals import refusal
+from kit.runs import first, forge, play
 
-from handoff.canonical import canonical, digest
-from handoff.cli import group, main
-from handoff.runs.chain import Line
-
-STUDY = ["run", "sokoban", "-p", "a=expert", "-p", "b=random", "--cross", "a,b", "--slots", "1", "-q", "--workers", "0"]
+STUDY = ["run", "sokoban", "-p", "a=expert", "-p", "b=random", "--cross", "a,b", "--slots", "1"]
 
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rolled") / "run"
     arguments = ["rollout", "sokoban", "-p", "a=random", "-p", "b=random", "-n", "2", "--tasks", "3", "--budget", "2"]
-    result = CliRunner().invoke(group, [*arguments, "-q", "--workers", "0", "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    return folder
+    return play(folder, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -60,25 +54,19 @@ def test_a_policys_name_with_what_cannot_be_seen_is_refused_however_it_is_given(
 
 
 def forged(
-    folder: Path, there: Path, policies: list[str] | None = None, key: list[str] | None = None, **body: Any
+    run: Path, folder: Path, policies: list[str] | None = None, key: list[str] | None = None, **values: Any
 ) -> Path:
-    """A copy with other policies in its manifest, or another key and body of its first record, under a valid chain."""
-    shutil.copytree(folder, there)
-    manifest = json.loads((there / "manifest.json").read_bytes())
-    if policies is not None:
-        manifest["identity"]["protocol"]["policies"] = policies
-        manifest["digest"] = digest(manifest["identity"])
-        (there / "manifest.json").write_bytes(canonical(manifest) + b"\n")
-    head, lines = manifest["digest"], []
-    for seq, raw in enumerate((there / "records.jsonl").read_bytes().splitlines()):
-        form = json.loads(raw)
-        first = form["key"] if seq or key is None else key
-        line = Line.make(seq, head, tuple(first), {**form["body"], **({} if seq else body)})
-        head = line.digest
-        lines.append(line.encode())
-    (there / "records.jsonl").write_bytes(b"".join(lines))
-    (there / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}))
-    return there
+    """A forged copy with other policies in its manifest, or another key and body of its first record."""
+
+    def change(place: list[str], body: Any) -> bool:
+        place[:] = place if key is None else key
+        body.update(values)
+        return True
+
+    def name_others(identity: Any) -> None:
+        identity["protocol"]["policies"] = policies
+
+    return forge(run, folder, first(change), identity=None if policies is None else name_others)
 
 
 @pytest.mark.parametrize(
@@ -100,24 +88,18 @@ def test_a_forged_rollouts_run_is_a_sentence_in_every_command(
     folder = str(forged(rolled, tmp_path / "run", **change))
     assert says in refusal(capsys, "report", folder)
     assert says in refusal(capsys, "tax", f"{folder}#a", f"{folder}#b")
-    with pytest.raises(SystemExit) as caught:
-        main(["audit", folder, "--records-only"])
-    assert caught.value.code == 1
-    assert says in " ".join(capsys.readouterr().out.split())
+    audit = invoke("audit", folder, "--records-only")
+    assert audit.exit_code == 1
+    assert says in " ".join(audit.stdout.split())
 
 
 def test_runs_that_cannot_predict_one_another_are_told_apart_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, split in (("one", "test"), ("two", "train")):
-        result = CliRunner().invoke(group, [*STUDY, "--split", split, "--tasks", "3", "--out", str(tmp_path / name)])
-        assert result.exit_code == 0, result.output
-    path = tmp_path / "two" / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    manifest["identity"]["environment"]["versions"] = {"boards": "9"}
-    manifest["digest"] = digest(manifest["identity"])
-    path.write_bytes(canonical(manifest) + b"\n")
-    forged(tmp_path / "two", tmp_path / "other")
+        play(tmp_path / name, *STUDY, "--split", split, "--tasks", "3")
+    other_version = {"boards": "9"}
+    forge(tmp_path / "two", tmp_path / "other", identity=lambda i: i["environment"].update(versions=other_version))
     line = refusal(capsys, "transport", str(tmp_path / "one"), "--external", str(tmp_path / "other"))
     assert "the environment: versions" in line
     assert "{" not in line

@@ -11,11 +11,9 @@ import unittest
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from kit import conformance_toys as toys
+from kit.command import invoke
 
-from handoff.cli.check import check
-from handoff.cli.envs import envs
 from handoff.conformance import suite
 from handoff.conformance.suite import CHECKS, Settings, check_class, check_environment
 from handoff.envs.frozenlake import FrozenLakeEnvironment
@@ -168,7 +166,7 @@ def test_a_broken_plugin_is_reported_and_does_not_hide_the_others(text, reason, 
 
 def test_the_command_prints_what_passed_and_exits_with_0(install):
     install({}, able="kit.conformance_toys:Able")
-    result = CliRunner().invoke(check, ["able", "--split", "long", "--tasks", "2"])
+    result = invoke("check", "able", "--split", "long", "--tasks", "2")
     assert result.exit_code == 0, result.output
     assert re.search(r"replay +│ passed", result.output)
     assert "0 failed" in result.output
@@ -176,7 +174,7 @@ def test_the_command_prints_what_passed_and_exits_with_0(install):
 
 def test_the_command_says_what_to_do_and_exits_with_1(install):
     install({}, able="kit.conformance_toys:PlansBackwards")
-    result = CliRunner().invoke(check, ["able", "--json"])
+    result = invoke("check", "able", "--json")
     assert result.exit_code == 1
     told = json.loads(result.output)
     planner = next(entry for entry in told["results"] if entry["check"] == "planner")
@@ -196,7 +194,7 @@ def test_the_command_says_what_to_do_and_exits_with_1(install):
 )
 def test_a_wrong_request_is_refused_in_one_sentence(arguments, message, install):
     install({}, able="kit.conformance_toys:Able")
-    result = CliRunner().invoke(check, arguments)
+    result = invoke("check", *arguments)
     assert isinstance(result.exception, UsageError)
     assert result.exception.exit_code == 2
     assert message in str(result.exception)
@@ -204,7 +202,7 @@ def test_a_wrong_request_is_refused_in_one_sentence(arguments, message, install)
 
 def test_a_message_of_the_adapter_on_standard_output_does_not_spoil_the_json(install):
     install({}, able="kit.conformance_toys:Prints")
-    result = CliRunner().invoke(check, ["able", "--json"])
+    result = invoke("check", "able", "--json")
     assert failed_names(result.output) == {"host"}
 
 
@@ -214,11 +212,11 @@ def failed_names(output: str) -> set[str]:
 
 def test_envs_lists_environments_as_text_and_json(install):
     install({"broken_plugin": "import nothing_here"}, able="kit.conformance_toys:Able", broken="broken_plugin:Broken")
-    text = CliRunner().invoke(envs, [])
+    text = invoke("envs")
     assert text.exit_code == 0
     assert "snapshots, frontier-oracle, distance-oracle, planner, certified" in text.output
     assert "No module named 'nothing_here'" in text.output
-    told = json.loads(CliRunner().invoke(envs, ["--json"]).output)
+    told = json.loads(invoke("envs", "--json").output)
     by_name = {entry["name"]: entry for entry in told["environments"]}
     assert by_name["able"]["splits"] == ["short", "long"]
     assert "No module named 'nothing_here'" in by_name["broken"]["broken"]

@@ -12,8 +12,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +21,8 @@ from typing import Any
 
 import psutil
 import pytest
+from kit.command import handoff, handoff_without, start
+from kit.runs import record_bytes
 
 from handoff import registry
 from handoff.auditing.checks import read_run
@@ -79,10 +79,6 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def records(folder: Path) -> bytes:
-    return (folder / "records.jsonl").read_bytes()
-
-
 class Losing(Workers):
     """Two real hosts in this process.  The ``fatal``-th calls lose theirs: before the work is done, or after it."""
 
@@ -124,14 +120,16 @@ def test_whichever_call_is_lost_the_records_are_the_same_and_no_decision_is_made
     assert undisturbed.calls >= 20
     for fatal in range(1, undisturbed.calls + 1):
         policy = run_on(Losing((fatal,), after), ONE, tmp_path / str(fatal), 1)
-        assert records(tmp_path / str(fatal)) == records(tmp_path / "whole"), f"call {fatal} of {undisturbed.calls}"
+        assert record_bytes(tmp_path / str(fatal)) == record_bytes(tmp_path / "whole"), (
+            f"call {fatal} of {undisturbed.calls}"
+        )
         assert policy.seen == expected
         shutil.rmtree(tmp_path / str(fatal))
 
 
 def test_many_losses_among_many_episodes_change_nothing(tmp_path: Path, local: Path) -> None:
     policy = run_on(Losing(random.Random(2).sample(range(2000), 60), True), CONFIG, tmp_path / "run", 5)
-    assert records(tmp_path / "run") == records(local)
+    assert record_bytes(tmp_path / "run") == record_bytes(local)
     assert len(set(policy.seen)) == len(policy.seen)
 
 
@@ -154,12 +152,6 @@ def test_a_certification_that_loses_workers_checks_as_much_and_passes(local: Pat
     assert counts[0] == counts[1]
 
 
-def handoff(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, timeout=180, **options
-    )
-
-
 def refused(*arguments: str) -> str:
     result = handoff("run", "sokoban", "--cross", "random", "--tasks", "3", *arguments)
     assert result.returncode == 2, result.stderr
@@ -169,9 +161,8 @@ def refused(*arguments: str) -> str:
 
 
 def test_without_ray_the_request_is_refused_with_the_command_that_installs_it(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['ray'] = None; from handoff.cli import main; main(sys.argv[1:])"
-    arguments = ["run", "sokoban", "--cross", "random", "--tasks", "3", "--out", str(tmp_path / "run"), "--ray", "auto"]
-    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    arguments = ["run", "sokoban", "--cross", "random", "--tasks", "3", "--out", tmp_path / "run", "--ray", "auto"]
+    result = handoff_without("ray", *arguments)
     assert result.returncode == 2
     last = result.stderr.strip().splitlines()[-1]
     assert last == "handoff: --ray needs the package ray: pip install 'checkpoint-handoff[ray]'"
@@ -257,12 +248,12 @@ def test_a_node_and_a_process_killed_in_the_middle_change_no_byte_and_no_decisio
 ) -> None:
     undisturbed = prepared()
     undisturbed.run(tmp_path / "undisturbed", Where(ray=nodes.address))
-    assert records(tmp_path / "undisturbed") == records(local)
+    assert record_bytes(tmp_path / "undisturbed") == record_bytes(local)
     total = len(undisturbed.policies["a"].seen)
     at = {total // 4: nodes.kill_the_first_ones_worker, total // 2: nodes.kill_second}
     disturbed = prepared(at=at)
     remarks = disturbed.run(tmp_path / "disturbed", Where(ray=nodes.address))
-    assert records(tmp_path / "disturbed") == records(local)
+    assert record_bytes(tmp_path / "disturbed") == record_bytes(local)
     assert (tmp_path / "disturbed" / "manifest.json").read_bytes() == (local / "manifest.json").read_bytes()
     assert sorted(disturbed.policies["a"].seen) == sorted(undisturbed.policies["a"].seen)
     assert len(set(disturbed.policies["a"].seen)) == total
@@ -297,13 +288,8 @@ def test_from_the_command_line_a_killed_node_costs_a_remark_and_standard_output_
     study_of += ["--tasks", "15", "--slots", "4", "--json"]
     here, there = tmp_path / "here", tmp_path / "there"
     assert handoff(*study_of, "--out", str(here), "--workers", "0").returncode == 0
-    child = subprocess.Popen(
-        [sys.executable, "-m", "handoff", *study_of, "--out", str(there), "--ray", nodes.address],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while child.poll() is None and not ((there / "records.jsonl").exists() and records(there)):
+    child = start(*study_of, "--out", there, "--ray", nodes.address)
+    while child.poll() is None and not ((there / "records.jsonl").exists() and record_bytes(there)):
         time.sleep(0.01)
     nodes.kill_second()
     output, errors = child.communicate(timeout=120)
@@ -311,7 +297,7 @@ def test_from_the_command_line_a_killed_node_costs_a_remark_and_standard_output_
     assert json.loads(output)["complete"]
     assert "was lost" in errors
     assert "Traceback" not in errors
-    assert records(there) == records(here)
+    assert record_bytes(there) == record_bytes(here)
     audit = handoff("audit", str(there), "--ray", nodes.address, "--json")
     assert audit.returncode == 0, audit.stdout
     assert json.loads(audit.stdout)["passed"]
@@ -325,7 +311,7 @@ def test_rollouts_on_a_cluster_are_those_of_one_process(nodes: TwoNodes, tmp_pat
     assert handoff(*arguments, "--out", str(here), "--workers", "0").returncode == 0
     result = handoff(*arguments, "--out", str(there), "--ray", nodes.address)
     assert result.returncode == 0, result.stderr
-    assert records(there) == records(here)
+    assert record_bytes(there) == record_bytes(here)
 
 
 @needs_ray
@@ -355,7 +341,7 @@ def test_a_cluster_that_kills_every_worker_ends_the_run_with_what_is_owed_and_it
     assert "type the same command to go on" in str(caught.value)
     rest = prepared()
     rest.run(tmp_path / "run", Where(0))
-    assert records(tmp_path / "run") == records(local)
+    assert record_bytes(tmp_path / "run") == record_bytes(local)
 
 
 @needs_ray

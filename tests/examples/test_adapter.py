@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kit import command
 from kit.installed import install
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,9 +25,7 @@ def plugin(tmp_path_factory):
 
 
 def handoff(arguments, plugin, cwd, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, env=plugin, cwd=cwd
-    )
+    done = command.handoff(*arguments, env=plugin, cwd=cwd)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 

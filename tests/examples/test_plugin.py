@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from kit import command
 from kit.installed import install
 
 RUN = ("probe", "sokoban", "-p", "sure=expert", "-p", "same=stubborn:left", "--tasks", "12", "--workers", "0", "-q")
@@ -20,10 +19,9 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def handoff(plugin: dict[str, str], cwd: Path, *arguments: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "handoff", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=plugin, cwd=cwd, timeout=120)
+    done = command.handoff(*arguments, env=plugin, cwd=cwd)
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stderr
+    return done.stderr if code == 2 else done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -65,16 +63,8 @@ def test_the_audit_passes_and_notices_a_changed_record(plugin: dict[str, str], f
     shutil.copytree(finished / "run", tmp_path / "run")
     records = tmp_path / "run" / "records.jsonl"
     records.write_bytes(records.read_bytes().replace(b'"action":"left"', b'"action":"up"', 1))
-    shown = json.loads(
-        subprocess.run(
-            [sys.executable, "-m", "handoff", "audit", "run", "--json", "--records-only"],
-            capture_output=True,
-            env=plugin,
-            cwd=tmp_path,
-            check=False,
-        ).stdout
-    )
-    assert not shown["passed"]
+    audit = json.loads(handoff(plugin, tmp_path, "audit", "run", "--json", "--records-only", code=1))
+    assert not audit["passed"]
 
 
 def test_report_page_export_and_resume_work(plugin: dict[str, str], finished: Path, tmp_path: Path) -> None:
@@ -102,10 +92,8 @@ def test_a_study_file_has_the_protocols_settings(plugin: dict[str, str], tmp_pat
 
 
 def test_without_the_plugin_its_runs_are_a_sentence(finished: Path, tmp_path: Path) -> None:
-    for command in ("audit", "report", "export"):
-        done = subprocess.run(
-            [sys.executable, "-m", "handoff", command, str(finished / "run")], capture_output=True, text=True
-        )
+    for name in ("audit", "report", "export"):
+        done = command.handoff(name, finished / "run")
         assert done.returncode == 2
         assert "no protocol is named 'probe'" in done.stderr
         assert len(done.stderr.splitlines()) == 1

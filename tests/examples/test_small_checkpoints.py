@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from kit.audits import by_name
+from kit.command import handoff
 
 from handoff.envs.alfworld import CompiledGame
 from handoff.envs.alfworld.games.builtin import BuiltinSource
@@ -363,13 +365,11 @@ def test_a_part_of_the_shipped_study_comes_out_again(tmp_path: Path) -> None:
     """Three of its tasks, two slots, on this machine: the outcomes of the shipped table."""
     shipped = study()["builtin"]["valid_unseen"]
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "handoff", "run", "alfworld", "--cross", "sft,rl", "--out", str(folder)]
     part = ["--type", "pick_and_place_simple", "--tasks", "5", "--slots", "2"]
-    result = subprocess.run([*command, *part], capture_output=True, text=True, cwd=tmp_path)
+    result = handoff("run", "alfworld", "--cross", "sft,rl", "--out", folder, *part, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "policy rl: builtin:rl, a small checkpoint that ships with handoff" in result.stderr
-    export = [sys.executable, "-m", "handoff", "export", str(folder), "--out", str(tmp_path / "tables")]
-    assert subprocess.run(export, capture_output=True).returncode == 0
+    assert handoff("export", folder, "--out", tmp_path / "tables").returncode == 0
     header, *lines = (tmp_path / "tables" / "endpoints.csv").read_text().splitlines()
     rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
     assert len(rows) == 5 * 2 * 2 * 2
@@ -387,13 +387,10 @@ def test_a_part_of_the_shipped_study_comes_out_again(tmp_path: Path) -> None:
 def test_a_run_of_the_shipped_checkpoints_passes_its_audit(tmp_path: Path) -> None:
     """Prompts rendered again from the records, token ids equal at the handoff, everything replayed natively."""
     folder = tmp_path / "run"
-    handoff = [sys.executable, "-m", "handoff"]
     part = ["--cross", "sft,rl", "--type", "pick_and_place_simple", "--tasks", "1", "--slots", "1", "--budget", "12"]
-    assert (
-        subprocess.run([*handoff, "run", "alfworld", *part, "--out", str(folder)], capture_output=True).returncode == 0
-    )
-    audit = subprocess.run([*handoff, "audit", str(folder), "--json"], capture_output=True, text=True)
+    assert handoff("run", "alfworld", *part, "--out", folder).returncode == 0
+    audit = handoff("audit", folder, "--json")
     assert audit.returncode == 0, audit.stdout
-    (prompts,) = (check for check in json.loads(audit.stdout)["checks"] if check["name"] == "prompts")
+    prompts = by_name(audit.stdout)["prompts"]
     assert prompts["count"] > 0
     assert prompts["notes"] == []

@@ -62,3 +62,10 @@ def make(folder: Path, seed: int, hidden: int = 128, layers: int = 2, vocabulary
     model.save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
+
+
+def make_pair(folder: Path) -> Path:
+    """Two checkpoints with different weights, ``sft`` and ``rl``."""
+    for seed, name in ((1, "sft"), (2, "rl")):
+        make(folder / name, seed)
+    return folder

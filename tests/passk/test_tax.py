@@ -13,10 +13,8 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from kit.command import output_of
 
-from handoff.cli import group
-from handoff.cli.tax import tax
 from handoff.errors import DataError, StoreError, UsageError
 from handoff.passk.counts import Counts, matched
 from handoff.passk.counts_file import read_counts
@@ -417,8 +415,7 @@ def files(tmp_path):
 
 
 def test_the_command_prints_every_part(files):
-    result = CliRunner().invoke(tax, [*files, "--draws", "50"], env={"COLUMNS": "200"})
-    assert result.exit_code == 0, result.output
+    output = output_of("tax", *files, "--draws", "50", env={"COLUMNS": "200"})
     for text in (
         "base → post · 200 tasks, K = 128 rollouts",
         "pass@k base",
@@ -429,13 +426,12 @@ def test_the_command_prints_every_part(files):
         "pilots of 32",
         "oracle",
     ):
-        assert text in result.output
+        assert text in output
 
 
 def test_the_commands_json_holds_the_same_comparison_and_no_nan(files):
-    result = CliRunner().invoke(tax, [*files, "--draws", "50", "--budget", "16", "--json"])
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.output, parse_constant=lambda name: pytest.fail(f"{name} in the JSON"))
+    text = output_of("tax", *files, "--draws", "50", "--budget", "16", "--json")
+    told = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} in the JSON"))
     found = compare(*(read_counts(path) for path in files), 16, draws=50)
     assert told["comparison"] == json.loads(json.dumps(attrs.asdict(found)))
     assert told["routing"]["pilot"] == 4  # a quarter of the budget, up to 32
@@ -447,9 +443,8 @@ def test_the_command_correlates_early_and_late_taxes_over_pairs(files, tmp_path)
     for seed in (1, 2):
         paths = [write(tmp_path / f"{counts.name}-{seed}.jsonl", counts, "jsonl") for counts in pair(seed=seed)]
         more += ["--pair", *map(str, paths)]
-    result = CliRunner().invoke(tax, [*files, "--draws", "10", *more, "--json"])
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.output)["early"]
+    text = output_of("tax", *files, "--draws", "10", *more, "--json")
+    told = json.loads(text)["early"]
     assert [row[0] for row in told["pairs"]] == ["base / post", "base-1 / post-1", "base-2 / post-2"]
     assert -1 <= told["rho"] <= 1
 
@@ -468,9 +463,7 @@ def test_every_command_in_the_documents_works(tmp_path, monkeypatch):
     commands = [line for line in commands if line.startswith("handoff ")]
     assert len(commands) == 10
     for line in commands:
-        result = CliRunner().invoke(group, shlex.split(line)[1:])
-        assert result.exit_code == 0, f"{line}: {result.output}"
-        assert result.output
+        assert output_of(*shlex.split(line)[1:]), line
     for language, block in blocks:
         if language == "python":
             exec(compile(block, "docs/passk.md", "exec"), {})  # the document is ours

@@ -10,12 +10,9 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from kit import paper_tables
+from kit.command import invoke
 
-from handoff.cli.estimate import estimate as estimate_command
-from handoff.cli.plan import plan as plan_command
-from handoff.cli.transport import transport as transport_command
 from handoff.errors import HandoffError, UsageError
 from handoff.estimation.estimands import estimand
 from handoff.estimation.table import Table
@@ -184,12 +181,8 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-def invoke(command: object, *arguments: object) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])  # type: ignore[arg-type]
-
-
 def test_estimate_prints_every_estimand_as_json_with_point_interval_and_counts(files: dict[str, Path]) -> None:
-    result = invoke(estimate_command, files["unseen"], "--json", "--draws", 1000)
+    result = invoke("estimate", files["unseen"], "--json", "--draws", 1000)
     assert result.exit_code == 0, result.output
     made = json.loads(result.output)
     assert (made["interval"], made["draws"], made["seed"]) == ("rescaled", 1000, 0)
@@ -203,16 +196,14 @@ def test_estimate_prints_every_estimand_as_json_with_point_interval_and_counts(f
 
 
 def test_estimate_prints_tables_with_the_papers_numbers(files: dict[str, Path]) -> None:
-    result = invoke(estimate_command, files["unseen"], "--interval", "paper", "--draws", 1000)
+    result = invoke("estimate", files["unseen"], "--interval", "paper", "--draws", 1000)
     assert result.exit_code == 0, result.output
     for text in ("16/120", "99/120", "+24.2", "−12.6", "−36.8", "45/115", "480 endpoint rows", "the paper's bootstrap"):
         assert text in result.output
 
 
 def test_estimate_puts_tables_side_by_side_with_paired_differences(files: dict[str, Path]) -> None:
-    result = invoke(
-        estimate_command, f"a={files['unseen']}", f"b={files['unseen']}", files["seen"], "--draws", 200, "--json"
-    )
+    result = invoke("estimate", f"a={files['unseen']}", f"b={files['unseen']}", files["seen"], "--draws", 200, "--json")
     assert result.exit_code == 0, result.output
     made = json.loads(result.output)
     assert set(made["tables"]) == {"a", "b", str(files["seen"])}
@@ -221,12 +212,12 @@ def test_estimate_puts_tables_side_by_side_with_paired_differences(files: dict[s
 
 
 def test_transport_prints_types_and_residual(files: dict[str, Path]) -> None:
-    result = invoke(transport_command, files["unseen"], "--external", files["seen"], "--draws", 1000, "--json")
+    result = invoke("transport", files["unseen"], "--external", files["seen"], "--draws", 1000, "--json")
     assert result.exit_code == 0, result.output
     rows = json.loads(result.output)["estimates"]
     whole = {row["name"]: row["point"] for row in rows if row["type"] is None}
     assert whole["transport_residual"] == pytest.approx(whole["transport_observed"] - whole["transport_predicted"])
-    shown = invoke(transport_command, files["unseen"], "--external", files["seen"], "--draws", 1000)
+    shown = invoke("transport", files["unseen"], "--external", files["seen"], "--draws", 1000)
     assert "type 6" in shown.output
     assert "+24.2" in shown.output
 
@@ -234,10 +225,10 @@ def test_transport_prints_types_and_residual(files: dict[str, Path]) -> None:
 def test_plan_prints_a_curve_from_guesses_and_from_a_pilot(files: dict[str, Path]) -> None:
     common = ("--repeats", 10, "--max-tasks", 4, "--half-width", 0.2)
     guesses = ("--reach", "sft=0.13", "--reach", "rl=0.82", "--solve", "sft=0.55", "--solve", "rl=0.95")
-    shown = invoke(plan_command, *guesses, *common)
+    shown = invoke("plan", *guesses, *common)
     assert shown.exit_code == 0, shown.output
     assert "half-width <= 0.2: " in shown.output
-    piloted = invoke(plan_command, "--pilot", files["unseen"], *common, "--seeds", "1,4", "--json")
+    piloted = invoke("plan", "--pilot", files["unseen"], *common, "--seeds", "1,4", "--json")
     assert piloted.exit_code == 0, piloted.output
     curves = json.loads(piloted.output)["curves"]
     assert [one["points"][0]["slots"] for one in curves] == [1, 4]
@@ -246,22 +237,22 @@ def test_plan_prints_a_curve_from_guesses_and_from_a_pilot(files: dict[str, Path
 @pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
-        (estimate_command, ("none.csv",), "does not exist"),
-        (estimate_command, ("UNSEEN", "--budgets", "8"), "needs to know after how many actions"),
-        (estimate_command, ("UNSEEN", "--budgets", "8,x"), "whole numbers with commas"),
-        (estimate_command, ("UNSEEN", "--order", "sft,dpo"), "no checkpoint is named 'dpo'"),
-        (estimate_command, ("UNSEEN", "--order", "sft,sft"), "each once"),
-        (estimate_command, ("a=UNSEEN", "a=UNSEEN"), "two tables are called 'a'"),
-        (transport_command, ("UNSEEN", "--external", "UNSEEN"), "share 30 tasks"),
-        (transport_command, ("UNSEEN", "--external", "SEEN", "--pair", "sft"), "a contrast has two checkpoints"),
-        (transport_command, ("UNSEEN", "--external", "SEEN", "--pair", "sft,x"), "no reacher is named 'x'"),
-        (plan_command, ("--half-width", "0.1"), "give guesses"),
-        (plan_command, ("--reach", "sft=1.2", "--solve", "a=0.5", "--power", "0.8"), "a rate between 0 and 1"),
-        (plan_command, ("--reach", "sft", "--solve", "a=0.5", "--power", "0.8"), "NAME=RATE"),
+        ("estimate", ("none.csv",), "does not exist"),
+        ("estimate", ("UNSEEN", "--budgets", "8"), "needs to know after how many actions"),
+        ("estimate", ("UNSEEN", "--budgets", "8,x"), "whole numbers with commas"),
+        ("estimate", ("UNSEEN", "--order", "sft,dpo"), "no checkpoint is named 'dpo'"),
+        ("estimate", ("UNSEEN", "--order", "sft,sft"), "each once"),
+        ("estimate", ("a=UNSEEN", "a=UNSEEN"), "two tables are called 'a'"),
+        ("transport", ("UNSEEN", "--external", "UNSEEN"), "share 30 tasks"),
+        ("transport", ("UNSEEN", "--external", "SEEN", "--pair", "sft"), "a contrast has two checkpoints"),
+        ("transport", ("UNSEEN", "--external", "SEEN", "--pair", "sft,x"), "no reacher is named 'x'"),
+        ("plan", ("--half-width", "0.1"), "give guesses"),
+        ("plan", ("--reach", "sft=1.2", "--solve", "a=0.5", "--power", "0.8"), "a rate between 0 and 1"),
+        ("plan", ("--reach", "sft", "--solve", "a=0.5", "--power", "0.8"), "NAME=RATE"),
     ],
 )
 def test_a_bad_request_is_one_sentence(
-    files: dict[str, Path], command: object, arguments: tuple[str, ...], message: str
+    files: dict[str, Path], command: str, arguments: tuple[str, ...], message: str
 ) -> None:
     filled = [text.replace("UNSEEN", str(files["unseen"])).replace("SEEN", str(files["seen"])) for text in arguments]
     result = invoke(command, *filled)

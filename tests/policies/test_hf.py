@@ -26,7 +26,10 @@ from handoff.protocols.frontier import study
 torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", reason="needs transformers")
 
-from kit.checkpoints import make as make_checkpoint  # noqa: E402
+from kit.audits import by_name  # noqa: E402
+from kit.checkpoints import make_pair  # noqa: E402
+from kit.command import handoff  # noqa: E402
+from kit.runs import record_bytes  # noqa: E402
 
 from handoff.policies.hf.sampler import RowSampler, filtered, gumbel, sample  # noqa: E402
 from handoff.policies.hf.scoring import Tree, plain_scores, shape, takes_trees, tree_scores  # noqa: E402
@@ -44,10 +47,7 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkpoints")
-    for seed, name in ((1, "sft"), (2, "rl")):
-        make_checkpoint(folder / name, seed)
-    return folder
+    return make_pair(tmp_path_factory.mktemp("checkpoints"))
 
 
 def test_noise_is_splitmix64_as_published() -> None:
@@ -279,9 +279,7 @@ def crossing(checkpoints: Path, folder: Path, *more: str) -> subprocess.Complete
         *("--max-new-tokens", "8", "--rows", "8", "--history", "3", "--out", str(folder), "-q", *more),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, env=environment, timeout=300
-    )
+    return handoff(*arguments, env=environment)
 
 
 @pytest.mark.slow
@@ -291,7 +289,7 @@ def test_a_whole_crossing_is_the_same_for_any_number_of_workers_and_passes_its_a
     for workers in ("0", "2"):
         result = crossing(checkpoints, tmp_path / workers, "--constrain", "--temperature", "2", "--workers", workers)
         assert result.returncode == 0, result.stderr
-    assert (tmp_path / "0" / "records.jsonl").read_bytes() == (tmp_path / "2" / "records.jsonl").read_bytes()
+    assert record_bytes(tmp_path / "0") == record_bytes(tmp_path / "2")
     loaded = study.load(tmp_path / "0")
     arrived = [end for end in loaded.endpoints.values() if end.arrived]
     assert arrived, "the crossing must have clones to compare"
@@ -301,11 +299,9 @@ def test_a_whole_crossing_is_the_same_for_any_number_of_workers_and_passes_its_a
         key = (end.task, end.slot, end.reacher)
         firsts.setdefault(key, set()).add((decision.prompt_digest, decision.prompt_tokens))
     assert all(len(prompts) == 1 for prompts in firsts.values())
-    result = subprocess.run(
-        [sys.executable, "-m", "handoff", "audit", str(tmp_path / "0"), "--json"], capture_output=True, text=True
-    )
+    result = handoff("audit", tmp_path / "0", "--json")
     assert result.returncode == 0, result.stdout
-    checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+    checks = by_name(result.stdout)
     decisions = sum(len(run.steps) for run in loaded.trajectories.values()) + sum(len(end.steps) for end in arrived)
     assert checks["prompts"]["count"] >= decisions
     assert checks["prompts"]["notes"] == []

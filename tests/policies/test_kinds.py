@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit import command
 from kit.fault_server import serving
 
 from handoff.auditing.checks import Check
@@ -177,10 +178,7 @@ def test_options_that_there_are_not_are_one_sentence(package: Path) -> None:
 
 
 def handoff(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{ROOT}"}
-    return subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, env=environment, timeout=120
-    )
+    return command.handoff(*arguments, env={**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{ROOT}"})
 
 
 def test_nothing_of_a_package_is_loaded_before_a_spec_names_its_kind(package: Path) -> None:

@@ -6,10 +6,7 @@ import asyncio
 import json
 import os
 import random
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +16,10 @@ from typing import Any
 
 import pytest
 from kit import fault_server
+from kit.audits import checks
+from kit.command import handoff, start
 from kit.fault_server import FAULTS, Model, answer, serving
+from kit.runs import forge, record_bytes
 
 from handoff.canonical import digest
 from handoff.episodes.start import Where
@@ -28,12 +28,9 @@ from handoff.policies import ModelOptions, Policy, Request, Served, Turn
 from handoff.policies.bindings import make
 from handoff.policies.openai import client
 from handoff.policies.openai.client import check_url
-from handoff.protocols.audit import audit_run
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision, Record, Task
-from handoff.runs.chain import Line
-from handoff.runs.folder import read_manifest
 
 OPTIONS = ModelOptions(max_prompt_tokens=50_000, patience=60.0, timeout=1.0, concurrency=16)
 CONFIG = FrontierConfig(split="test", reachers=("a", "b"), solvers=("a", "b"), tasks=6, slots=2, reach_budget=6)
@@ -48,10 +45,6 @@ def run(url: str, folder: Path, options: ModelOptions = OPTIONS) -> study.Study:
     specs = {"a": f"openai:{url}#m", "b": "noisy:0.3"}
     FRONTIER.prepare("sokoban", {}, CONFIG, specs, {"a": options}).run(folder, Where(0))
     return study.load(folder)
-
-
-def records(folder: Path) -> bytes:
-    return (folder / "records.jsonl").read_bytes()
 
 
 @pytest.fixture(scope="module", params=["vllm", "plain"])
@@ -94,7 +87,7 @@ def test_one_fault_now_and_then_leaves_the_records_as_they_were(
     with serving(lambda n: fault if n % every == 3 else None, dialect=dialect) as server:
         run(server.url, tmp_path / "run")
         assert server.faults > 0
-    assert records(tmp_path / "run") == records(folder)
+    assert record_bytes(tmp_path / "run") == record_bytes(folder)
 
 
 def test_faults_of_all_kinds_at_random_leave_the_records_as_they_were(
@@ -105,23 +98,7 @@ def test_faults_of_all_kinds_at_random_leave_the_records_as_they_were(
     quick = [fault for fault in FAULTS if fault not in ("slow", "429 date")]
     with serving(lambda n: generator.choice(quick) if generator.random() < 0.4 else None, dialect=dialect) as server:
         run(server.url, tmp_path / "run")
-    assert records(tmp_path / "run") == records(folder)
-
-
-def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change every decision of the served policy's solver turns under a valid chain, as somebody with intent would."""
-    path = folder / "records.jsonl"
-    head, lines = read_manifest(folder)["digest"], []
-    for seq, raw in enumerate(path.read_bytes().splitlines()):
-        form = json.loads(raw)
-        if form["key"][0] == "endpoint" and form["key"][-1] == "a":
-            for step in form["body"]["steps"]:
-                change(step["decision"])
-        line = Line.make(seq, head, tuple(form["key"]), form["body"])
-        head = line.digest
-        lines.append(line.encode())
-    path.write_bytes(b"".join(lines))
-    (folder / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}, separators=(",", ":")) + "\n")
+    assert record_bytes(tmp_path / "run") == record_bytes(folder)
 
 
 @pytest.mark.parametrize(
@@ -135,15 +112,18 @@ def test_a_forged_decision_fails_the_audit_and_the_weaker_guarantee_is_named(
     faultless: tuple[str, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], check: str, failure: str
 ) -> None:
     dialect, folder = faultless
-    honest = {entry.name: entry for entry in audit_run(folder, {}, Where(0), replay=False).checks}
+    honest = checks(folder)
     assert all(entry.passed for entry in honest.values())
     assert honest["prompts"].count > 0
     assert ("no token ids are recorded for a" in " ".join(honest["prompts"].notes)) == (dialect == "plain")
-    shutil.copytree(folder, tmp_path / "forged")
-    forge(tmp_path / "forged", change)
-    found = {entry.name: entry for entry in audit_run(tmp_path / "forged", {}, Where(0), replay=False).checks}
-    assert found["chain"].passed
-    assert any(failure in text for text in found[check].failures)
+
+    def change_all(key: list[str], body: Any) -> None:
+        for step in body["steps"] if key[0] == "endpoint" and key[-1] == "a" else []:
+            change(step["decision"])
+
+    forged = checks(forge(folder, tmp_path / "forged", change_all))
+    assert forged["chain"].passed
+    assert any(failure in text for text in forged[check].failures)
 
 
 def test_a_retry_repeats_the_request_byte_for_byte(tmp_path: Path) -> None:
@@ -156,7 +136,7 @@ def test_a_retry_repeats_the_request_byte_for_byte(tmp_path: Path) -> None:
 
 def command(url: str, folder: Path, *more: str) -> list[str]:
     return [
-        *(sys.executable, "-m", "handoff", "run", "sokoban", "-p", f"a=openai:{url}#m", "-p", "b=noisy:0.3"),
+        *("run", "sokoban", "-p", f"a=openai:{url}#m", "-p", "b=noisy:0.3"),
         *("--cross", "a,b", "--tasks", "6", "--slots", "2", "--budget", "6", "--workers", "0", "-q"),
         *("--max-prompt-tokens", "50000", "--patience", "2", "--out", str(folder), *more),
     ]
@@ -182,7 +162,7 @@ def test_a_dead_server_ends_the_run_with_what_is_owed_and_resume_finishes_it(
     with serving(dialect=dialect) as server:
         server.plan = play(server)
         arguments = command(server.url, tmp_path / "run")
-        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=600)
+        result = handoff(*arguments, env=environment)
         port = server.server_address[1]
         assert server.keys == {"Bearer secret-key-123"}
     assert result.returncode == 3, result.stderr
@@ -191,12 +171,12 @@ def test_a_dead_server_ends_the_run_with_what_is_owed_and_resume_finishes_it(
     assert "of 72 records are owed" in last
     assert "type the same command" in last
     assert ("its engine is dead" in last) == (end == "engine dead")
-    done = (tmp_path / "run" / "records.jsonl").read_bytes()
-    assert records(folder).startswith(done), "what was finished is what a faultless run has"
+    done = record_bytes(tmp_path / "run")
+    assert record_bytes(folder).startswith(done), "what was finished is what a faultless run has"
     with serving(dialect=dialect, port=port) as server:
-        result = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=600)
+        result = handoff(*arguments, env=environment)
     assert result.returncode == 0, result.stderr
-    assert records(tmp_path / "run") == records(folder)
+    assert record_bytes(tmp_path / "run") == record_bytes(folder)
     for path in (tmp_path / "run").iterdir():
         assert b"secret-key-123" not in path.read_bytes()
 
@@ -206,13 +186,7 @@ def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str
     with serving(lambda n: time.sleep(0.02) or None, dialect=dialect) as server:
         arguments = command(server.url, tmp_path / "run")
         # A parent in the background ignores SIGINT, and a child would inherit that.
-        child = subprocess.Popen(
-            arguments,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        child = start(*arguments, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         deadline = time.monotonic() + 60
         while server.posts < 60 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -221,8 +195,8 @@ def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str
         assert child.returncode == 3, errors
         assert "stopped by the user" in errors
         assert "Traceback" not in errors
-        assert subprocess.run(arguments, capture_output=True, timeout=600).returncode == 0
-    assert records(tmp_path / "run") == records(folder)
+        assert handoff(*arguments).returncode == 0
+    assert record_bytes(tmp_path / "run") == record_bytes(folder)
 
 
 TASK = Task("0" * 64, "t", "t", "s")
@@ -422,7 +396,7 @@ def test_a_study_is_prepared_and_run_inside_a_running_event_loop(faultless: tupl
     dialect, folder = faultless
     with serving(dialect=dialect) as server:
         asyncio.run(notebook(server.url))
-    assert records(tmp_path / "run") == records(folder)
+    assert record_bytes(tmp_path / "run") == record_bytes(folder)
 
 
 def test_servers_of_one_policy_that_differ_are_refused() -> None:

@@ -8,7 +8,6 @@ through prompts, sampling, parsing, records and audit.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from kit.audits import by_name
 
 from handoff.protocols.frontier import study
 
@@ -67,5 +67,5 @@ def test_smollm_runs_a_short_handoff_that_passes_its_audit(tmp_path: Path) -> No
     assert all(decision.status == "parsed" and (decision.prompt_tokens or 0) > 100 for decision in spoken)
     audited = child("-m", "handoff", "audit", str(tmp_path / "run"), "--json", "--workers", "0")
     assert audited.returncode == 0, audited.stdout
-    checks = {entry["name"]: entry for entry in json.loads(audited.stdout)["checks"]}
+    checks = by_name(audited.stdout)
     assert checks["prompts"]["count"] >= len(spoken) + len(solved)

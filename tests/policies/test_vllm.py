@@ -27,7 +27,9 @@ COMMAND = Path(sys.executable).with_name("vllm")
 if find_spec("vllm") is None or not COMMAND.exists():
     pytest.skip("needs vllm", allow_module_level=True)
 
-from kit.checkpoints import make as make_checkpoint  # noqa: E402
+from kit import command  # noqa: E402
+from kit.audits import by_name  # noqa: E402
+from kit.checkpoints import make_pair  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +55,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkpoints")
-    for seed, name in ((1, "sft"), (2, "rl")):
-        make_checkpoint(folder / name, seed)
-    return folder
+    return make_pair(tmp_path_factory.mktemp("checkpoints"))
 
 
 class Served:
@@ -123,10 +122,7 @@ def servers(
 
 
 def handoff(environment: dict[str, str], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments],
-        capture_output=True, text=True, env=environment, cwd=cwd, timeout=550,
-    )  # fmt: skip
+    return command.handoff(*arguments, env=environment, cwd=cwd)
 
 
 OPTIONS = ("--dtype", "float32", "--max-new-tokens", "24", "--max-prompt-tokens", "1500", "--context", "2048")
@@ -199,7 +195,7 @@ def check(folder: Path, environment: dict[str, str], cwd: Path) -> None:
     assert {decision.status for decision in decisions} == {"parsed"}, "a constrained reply is a command"
     result = handoff(environment, "audit", str(folder), "--json", "--workers", "1", cwd=cwd)
     assert result.returncode == 0, result.stdout
-    checks = {entry["name"]: entry for entry in json.loads(result.stdout)["checks"]}
+    checks = by_name(result.stdout)
     assert checks["prompts"]["notes"] == []
     assert checks["prompts"]["count"] >= len(decisions)
 
@@ -238,10 +234,7 @@ def test_a_server_killed_in_the_middle_ends_the_run_and_resume_ends_in_the_same_
     arguments = ["run", "--config", str(path), "-q", "--workers", "1", "--patience", "3"]
     whole = handoff(environment, *arguments, "--out", str(tmp_path / "whole"), cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
-    child = subprocess.Popen(
-        [sys.executable, "-m", "handoff", *arguments, "--out", str(tmp_path / "killed")],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    child = command.start(*arguments, "--out", tmp_path / "killed", env=environment)
     records = tmp_path / "killed" / "records.jsonl"
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and not (records.exists() and records.stat().st_size):

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-from handoff.cli import group
+from kit.command import output_of
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "version_0_1_0"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
@@ -29,22 +27,16 @@ def numbers(form: Any) -> Any:
     return [numbers(value) for value in form] if isinstance(form, list) else form
 
 
-def printed(*arguments: str) -> str:
-    result = CliRunner().invoke(group, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
 @pytest.mark.parametrize("run", ["sokoban", "alfworld", "rollouts"])
 def test_a_report_has_the_numbers_that_it_had(run: str) -> None:
-    form = json.loads(printed("report", str(DATA / run), "--json"))
+    form = json.loads(output_of("report", str(DATA / run), "--json"))
     earlier = EXPECTED["reports"][run]
     assert numbers({key: form[key] for key in earlier}) == earlier
 
 
 @pytest.mark.parametrize("run", ["sokoban", "rollouts", pytest.param("alfworld", marks=pytest.mark.slow)])
 def test_an_audit_passes_and_checks_no_less_than_it_did(run: str) -> None:
-    form = json.loads(printed("audit", str(DATA / run), "--json", "--workers", "0"))
+    form = json.loads(output_of("audit", str(DATA / run), "--json", "--workers", "0"))
     assert form["passed"]
     counts = {check["name"]: check["count"] for check in form["checks"]}
     assert {name: counts[name] for name in EXPECTED["audits"][run]} == EXPECTED["audits"][run]
@@ -52,11 +44,13 @@ def test_an_audit_passes_and_checks_no_less_than_it_did(run: str) -> None:
 
 def test_the_tax_of_rollouts_has_the_numbers_that_it_had() -> None:
     folder = DATA / "rollouts"
-    assert numbers(json.loads(printed("tax", f"{folder}#base", f"{folder}#post", "--json"))) == numbers(EXPECTED["tax"])
+    assert numbers(json.loads(output_of("tax", f"{folder}#base", f"{folder}#post", "--json"))) == numbers(
+        EXPECTED["tax"]
+    )
 
 
 def test_exported_tables_are_the_same_bytes(tmp_path: Path) -> None:
-    printed("export", str(DATA / "sokoban"), "--out", str(tmp_path), "--format", "csv", "--format", "jsonl")
+    output_of("export", str(DATA / "sokoban"), "--out", str(tmp_path), "--format", "csv", "--format", "jsonl")
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}
     assert digests == EXPECTED["exports"]
 
@@ -65,6 +59,6 @@ def test_a_run_that_an_earlier_version_left_unfinished_ends_in_the_bytes_that_it
     folder = tmp_path / "run"
     shutil.copytree(DATA / "unfinished", folder)
     arguments = ("-p", "rl=noisy:0.2", "-p", "sft=noisy:0.6", "--cross", "sft,rl", "--tasks", "12", "--slots", "2")
-    printed("run", "sokoban", *arguments, "--budget", "20", "--out", str(folder), "--workers", "0", "-q")
+    output_of("run", "sokoban", *arguments, "--budget", "20", "--out", str(folder), "--workers", "0", "-q")
     for name, digest in EXPECTED["resumed"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest

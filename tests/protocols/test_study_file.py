@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.command import handoff
 from kit.fault_server import serving
 
 from handoff.errors import DataError, UsageError
@@ -129,12 +128,6 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ModelOptions(**options)
-
-
-def handoff(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, timeout=120, cwd=cwd
-    )
 
 
 def test_a_study_runs_from_its_file_and_the_manifest_keeps_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ FIGURES = {
     "fig-effects", "fig-interaction", "fig-gain", "fig-arrival", "fig-reach-solve", "fig-stages", "fig-won-only",
     "fig-types", "fig-prediction", "fig-budgets", "fig-failures",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Page]:
-    with chromium.page() as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")

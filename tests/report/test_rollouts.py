@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-from click.testing import CliRunner
 from kit import chromium
+from kit.command import invoke, output_of
+from kit.runs import play
 from rich.console import Console
 
-from handoff.cli import group
 from handoff.errors import UsageError
 from handoff.protocols.rollouts import study
 from handoff.report import html, plain, terminal
@@ -29,11 +29,7 @@ READY = "document.documentElement?.dataset.ready === 'yes'"
 
 def rolled(folder: Path, *more: str) -> Path:
     arguments = ["-p", "base=tempered:1:2", "-p", "post=tempered:0.1:2", "--tasks", "6", "--budget", "12"]
-    result = CliRunner().invoke(
-        group, ["rollout", "sokoban", *arguments, *more, "--workers", "0", "-q", "--out", str(folder)]
-    )
-    assert result.exit_code == 0, result.output
-    return folder
+    return play(folder, "rollout", "sokoban", *arguments, *more)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +43,7 @@ def ptgs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report(*arguments: Any) -> str:
-    result = CliRunner().invoke(group, ["report", *map(str, arguments)], env={"COLUMNS": "200"})
-    assert result.exit_code == 0, result.output
-    return result.output
+    return output_of("report", *arguments, env={"COLUMNS": "200"})
 
 
 def percent(part: int, of: int) -> str:
@@ -107,7 +101,7 @@ def test_a_ptgs_run_shows_pilots_and_temperatures(ptgs: Path) -> None:
 
 
 def test_a_prediction_from_rollouts_is_refused(run: Path) -> None:
-    result = CliRunner().invoke(group, ["report", str(run), "--external", str(run)])
+    result = invoke("report", run, "--external", run)
     assert isinstance(result.exception, UsageError)
     assert "needs a handoff study" in str(result.exception)
 
@@ -199,12 +193,6 @@ def test_a_protocol_without_a_report_has_its_records_counted(run: Path) -> None:
 
 
 # In the browser.
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Page]:
-    with chromium.page() as tab:
-        yield tab
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from kit import chromium
+from kit.command import invoke, output_of
+from kit.runs import play
 
-from handoff.cli import group
 from handoff.cli.tax import page_path
 from handoff.errors import StoreError, UsageError
 from handoff.passk.counts import Counts
@@ -53,14 +53,13 @@ PAIRS = [(counts(f"b{k}", SPREAD[k:] + SPREAD[:k]), counts(f"p{k}", [max(0, c - 
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two policies, and a run of each of two others."""
     folder = tmp_path_factory.mktemp("runs")
-    common = ["-n", "8", "--tasks", "6", "--budget", "12", "--workers", "0", "-q", "--json"]
+    common = ["-n", "8", "--tasks", "6", "--budget", "12"]
     for run, policies in (
         ("both", ["-p", "base=noisy:0.6", "-p", "post=noisy:0.2"]),
         ("base", ["-p", "base=tempered:1:2"]),
         ("post", ["-p", "post=tempered:0.1:2"]),
     ):
-        result = CliRunner().invoke(group, ["rollout", "sokoban", *policies, *common, "--out", str(folder / run)])
-        assert result.exit_code == 0, result.output
+        play(folder / run, "rollout", "sokoban", *policies, *common)
     return folder
 
 
@@ -70,9 +69,7 @@ def test_two_rollout_runs_on_sokoban_give_the_tax_page_with_their_counts(
 ) -> None:
     page = tmp_path / "page.html"
     arguments = ["tax", *(f"{runs}/{name}" for name in names), "--draws", "100", "--html", str(page)]
-    result = CliRunner().invoke(group, arguments)
-    assert result.exit_code == 0, result.output
-    assert result.stdout.split() == ["wrote", str(page), "wrote", str(page.with_suffix(".json"))]
+    assert output_of(*arguments).split() == ["wrote", str(page), "wrote", str(page.with_suffix(".json"))]
     numbers = json.loads(page.with_suffix(".json").read_text(), parse_constant=lambda name: pytest.fail(name))
     wins: list[list[int]] = []
     for name, side in zip(names, ("base", "post"), strict=True):
@@ -94,30 +91,26 @@ def test_two_rollout_runs_on_sokoban_give_the_tax_page_with_their_counts(
 
 
 def test_the_page_of_one_run_goes_into_it_and_the_run_stays_sound(runs: Path) -> None:
-    result = CliRunner().invoke(group, ["tax", f"{runs}/both#base", f"{runs}/both#post", "--draws", "50", "--html"])
-    assert result.exit_code == 0, result.output
+    output_of("tax", f"{runs}/both#base", f"{runs}/both#post", "--draws", "50", "--html")
     assert (runs / "both" / "tax.html").exists()
     assert (runs / "both" / "tax.json").exists()
-    audited = CliRunner().invoke(group, ["audit", str(runs / "both"), "--workers", "0", "-q"])
-    assert audited.exit_code == 0
+    output_of("audit", runs / "both", "--workers", "0", "-q")
     assert page_path("", Path("a.csv"), Path("b.csv")) == Path()
     assert page_path("", runs / "base", runs / "post") == Path()
 
 
 def test_of_a_ptgs_run_the_scored_rollouts_are_compared_and_the_page_says_so(runs: Path, tmp_path: Path) -> None:
-    arguments = ["-p", "base=tempered:1:2", "-n", "16", "--ptgs", "--tasks", "6", "--budget", "12", "--workers", "0"]
-    ptgs = CliRunner().invoke(group, ["rollout", "sokoban", *arguments, "-q", "--out", str(tmp_path / "ptgs")])
-    assert ptgs.exit_code == 0, ptgs.output
+    arguments = ["-p", "base=tempered:1:2", "-n", "16", "--ptgs", "--tasks", "6", "--budget", "12"]
+    play(tmp_path / "ptgs", "rollout", "sokoban", *arguments)
     page = tmp_path / "page.html"
     both = [f"{runs}/base", str(tmp_path / "ptgs")]
-    result = CliRunner().invoke(group, ["tax", *both, "--draws", "50", "--html", str(page)])
-    assert result.exit_code == 0, result.output
+    output_of("tax", *both, "--draws", "50", "--html", page)
     numbers = json.loads(page.with_suffix(".json").read_text())
     assert numbers["comparison"]["budget"] == 8
     assert numbers["comparison"]["post"]["rollouts"] == [8, 8]
     assert numbers["names"] == ["base (base)", "base (post)"], "two policies of one name are told apart"
-    shown = CliRunner().invoke(group, ["tax", *both, "--draws", "50"], env={"COLUMNS": "200"})
-    assert "base (base) → base (post) · 6 tasks" in shown.output
+    text = output_of("tax", *both, "--draws", "50", env={"COLUMNS": "200"})
+    assert "base (base) → base (post) · 6 tasks" in text
     assert "8 rollouts per task (8 scored rollouts per task after 8 pilots; pilots are not counted)" in page.read_text()
 
 
@@ -203,10 +196,9 @@ def test_the_twin_is_what_the_command_prints_as_json(tmp_path: Path) -> None:
         (tmp_path / f"{one.name}.csv").write_text("task,n,c\n" + rows)
         files.append(str(tmp_path / f"{one.name}.csv"))
     page = tmp_path / "page.html"
-    result = CliRunner().invoke(group, ["tax", *files, "--draws", "50", "--json", "--html", str(page)])
-    assert result.exit_code == 0, result.output
+    text = output_of("tax", *files, "--draws", "50", "--json", "--html", page)
     twin = json.loads(page.with_suffix(".json").read_text())
-    assert json.loads(result.stdout) == twin
+    assert json.loads(text) == twin
     embedded = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', page.read_text(), re.DOTALL)
     assert embedded
     assert json.loads(embedded[1]) == twin
@@ -217,29 +209,19 @@ def test_no_input_is_written_over(tmp_path: Path) -> None:
     for name in ("base.json", "post.json"):
         (tmp_path / name).write_text(lines)
     for place in (tmp_path / "base.html", tmp_path / "base.json", tmp_path / "records.html"):
-        result = CliRunner().invoke(
-            group, ["tax", str(tmp_path / "base.json"), str(tmp_path / "post.json"), "--html", str(place)]
-        )
+        result = invoke("tax", tmp_path / "base.json", tmp_path / "post.json", "--html", place)
         if place.name == "records.html":
             assert result.exit_code == 0  # records.jsonl is a run's, records.json is nobody's
             continue
         assert isinstance(result.exception, UsageError)
         assert "would write" in str(result.exception)
         assert (tmp_path / "base.json").read_text() == lines
-    gone = CliRunner().invoke(
-        group, ["tax", str(tmp_path / "base.json"), str(tmp_path / "post.json"), "--html", str(tmp_path / "no/p.html")]
-    )
+    gone = invoke("tax", tmp_path / "base.json", tmp_path / "post.json", "--html", tmp_path / "no/p.html")
     assert isinstance(gone.exception, StoreError)
     assert "cannot write" in str(gone.exception)
 
 
 # In the browser -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Page]:
-    with chromium.page() as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")

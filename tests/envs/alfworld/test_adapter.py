@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -11,6 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from kit.audits import by_name
+from kit.command import handoff
 
 from handoff import registry
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
@@ -215,12 +216,12 @@ def test_an_engine_that_does_not_exist_is_refused_by_name() -> None:
 @pytest.mark.slow
 def test_a_study_on_built_in_games_runs_and_passes_its_audit_on_the_native_engine(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    command = [
-        *(sys.executable, "-m", "handoff", "run", "alfworld", "--data", "builtin", "-p", "rl=expert"),
+    arguments = [
+        *("run", "alfworld", "--data", "builtin", "-p", "rl=expert"),
         *("-p", "sft=noisy:0.5", "--cross", "sft,rl", "--tasks", "6", "--slots", "1", "--budget", "12"),
         *("--out", str(folder), "-q"),
     ]
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = handoff(*arguments)
     assert result.returncode == 0, result.stderr
     loaded = study.load(folder)
     assert loaded.owed == (0, 0)
@@ -229,13 +230,11 @@ def test_a_study_on_built_in_games_runs_and_passes_its_audit_on_the_native_engin
     ends = [end for end in loaded.endpoints.values() if end.solver == "rl" and end.arrived]
     assert ends
     assert all(end.won and end.bridge for end in ends), "the expert always finishes from two actions away"
-    audit = subprocess.run(
-        [sys.executable, "-m", "handoff", "audit", str(folder), "--json", "-q"], capture_output=True, text=True
-    )
+    audit = handoff("audit", folder, "--json", "-q")
     assert audit.returncode == 0, audit.stdout
-    counts = {check["name"]: check["count"] for check in json.loads(audit.stdout)["checks"]}
-    assert counts["replay"] == 12
-    assert counts["continuations"] == sum(end.arrived for end in loaded.endpoints.values())
+    checks = by_name(audit.stdout)
+    assert checks["replay"]["count"] == 12
+    assert checks["continuations"]["count"] == sum(end.arrived for end in loaded.endpoints.values())
     environment = registry.create("alfworld", {"data": "builtin"})
     stated = loaded.identity["environment"]
     assert stated["versions"] == environment.describe()["versions"]

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from click.testing import CliRunner
+from kit.command import invoke
 from kit.refusals import refusal
 
-from handoff.envs.alfworld.cli.distance import distance
 from handoff.envs.alfworld.compiled.engine import CompiledGame
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import Game
@@ -45,7 +44,7 @@ def test_the_distances_along_a_walkthrough_end_at_0_and_inadmissible_actions_are
     game: Game, tmp_path: Path
 ) -> None:
     path = _write(game, tmp_path)
-    result = CliRunner().invoke(distance, [str(path), "--json", "--limit", "12"])
+    result = invoke("distance", str(path), "--json", "--limit", "12")
     assert result.exit_code == 0
     points = json.loads(result.output)["points"]
     assert [point["action"] for point in points] == ["", *(game.walkthrough or ())]
@@ -53,7 +52,7 @@ def test_the_distances_along_a_walkthrough_end_at_0_and_inadmissible_actions_are
     assert points[-2]["distance"] == 1
     actions = tmp_path / "actions.txt"
     actions.write_text("look\nfly to the moon\n")
-    result = CliRunner().invoke(distance, [str(path), "--actions", str(actions), "--limit", "1"])
+    result = invoke("distance", str(path), "--actions", str(actions), "--limit", "1")
     assert result.exit_code == 0
     assert [line.split()[1] for line in result.output.splitlines()] == ["-", "-", "-"]
     assert "fly to the moon  (not admissible)" in result.output
@@ -91,7 +90,7 @@ def test_a_graph_file_holds_the_states_that_reset_and_replay_find(ending: str, g
     (tmp_path / "actions").write_text("\n".join(prefix))
     file = tmp_path / f"states{ending}"
     arguments = [str(_write(game, tmp_path)), "--actions", str(tmp_path / "actions"), "--graph", str(file)]
-    result = CliRunner().invoke(distance, arguments)
+    result = invoke("distance", *arguments)
     assert result.exit_code == 0
     if ending == ".json":
         graph = nx.node_link_graph(json.loads(file.read_text()), edges="edges")
@@ -112,7 +111,7 @@ def test_a_graph_file_holds_the_states_that_reset_and_replay_find(ending: str, g
 
 def test_without_actions_the_graph_is_around_the_reset(game: Game, tmp_path: Path) -> None:
     file = tmp_path / "states.json"
-    result = CliRunner().invoke(distance, [str(_write(game, tmp_path)), "--graph", str(file), "--depth", "1"])
+    result = invoke("distance", str(_write(game, tmp_path)), "--graph", str(file), "--depth", "1")
     assert result.exit_code == 0
     reset = CompiledGame.of(game).reset_record
     links = json.loads(file.read_text())["edges"]
@@ -134,4 +133,4 @@ def test_an_unknown_ending_and_a_missing_networkx_are_one_sentence(
 
 def test_distances_need_no_networkx(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
-    assert CliRunner().invoke(distance, [str(_write(game, tmp_path)), "--limit", "1"]).exit_code == 0
+    assert invoke("distance", str(_write(game, tmp_path)), "--limit", "1").exit_code == 0

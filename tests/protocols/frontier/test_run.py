@@ -8,12 +8,14 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.audits import command_checks
+from kit.command import handoff, start
+from kit.runs import first, forge, record_bytes, records, reseal
 
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
@@ -22,8 +24,6 @@ from handoff.policies.bindings import make
 from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision
-from handoff.runs.chain import Line
-from handoff.runs.folder import read_manifest
 from handoff.runs.launch import Prepared
 from handoff.runs.selection import draw_tasks
 from handoff.seeds import REACH, SOLVE, SeedSchedule
@@ -42,12 +42,6 @@ STUDY = [
     "--seed",
     "3",
 ]
-
-
-def handoff(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "handoff", *arguments], capture_output=True, text=True, timeout=120, **options
-    )
 
 
 def small(folder: Path, *more: str, tasks: int = 6, slots: int = 2) -> subprocess.CompletedProcess[str]:
@@ -124,17 +118,13 @@ def test_runs_killed_at_random_moments_and_resumed_end_in_the_bytes_of_an_undist
 ) -> None:
     arguments = [*STUDY, "--tasks", "30", "--slots", "4", "-q"]
     assert handoff(*arguments, "--out", str(tmp_path / "undisturbed"), "--workers", "0").returncode == 0
-    expected = (tmp_path / "undisturbed" / "records.jsonl").read_bytes()
+    expected = record_bytes(tmp_path / "undisturbed")
     generator = random.Random(int(workers))
     folder = tmp_path / "killed"
     kills = 0
     while kills < 25:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "handoff", *arguments, "--out", str(folder), "--workers", workers],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        options = {"stdout": subprocess.DEVNULL, "start_new_session": True}
+        child = start(*arguments, "--out", folder, "--workers", workers, **options)
         # Mostly while episodes run, now and then while the process starts or has just sealed.
         time.sleep(generator.uniform(0.2, 2.0))
         if child.poll() is None:
@@ -142,14 +132,14 @@ def test_runs_killed_at_random_moments_and_resumed_end_in_the_bytes_of_an_undist
         _, errors = child.communicate()
         if child.returncode == 0:
             # It was through before the kill: keep the records and start over, so that every kill has work to disturb.
-            assert (folder / "records.jsonl").read_bytes() == expected
+            assert record_bytes(folder) == expected
             shutil.rmtree(folder)
             continue
         assert child.returncode == -signal.SIGKILL, errors
         kills += 1
     result = handoff(*arguments, "--out", str(folder), "--workers", workers)
     assert result.returncode == 0, result.stderr
-    assert (folder / "records.jsonl").read_bytes() == expected
+    assert record_bytes(folder) == expected
     assert (folder / "seal.json").read_bytes() == (tmp_path / "undisturbed" / "seal.json").read_bytes()
     assert (folder / "manifest.json").read_bytes() == (tmp_path / "undisturbed" / "manifest.json").read_bytes()
 
@@ -203,8 +193,7 @@ def test_no_finished_episode_is_ever_run_again_after_an_interruption(tmp_path: P
                 body = json.loads(raw)["body"]
                 finished_before |= {(body["task"], step["decision"]["seed"]) for step in body["steps"]}
     assert set(spent) == set(undisturbed.seen)
-    whole, parts = (tmp_path / name / "records.jsonl" for name in ("whole", "parts"))
-    assert whole.read_bytes() == parts.read_bytes()
+    assert record_bytes(tmp_path / "whole") == record_bytes(tmp_path / "parts")
 
 
 def test_a_vanished_worker_is_one_sentence_exit_code_3_and_loses_nothing(tmp_path: Path, finished: Path) -> None:
@@ -212,11 +201,9 @@ def test_a_vanished_worker_is_one_sentence_exit_code_3_and_loses_nothing(tmp_pat
 
     folder = tmp_path / "run"
     arguments = [*STUDY, "--tasks", "12", "--slots", "4", "--out", str(folder), "--workers", "1"]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "handoff", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    records = folder / "records.jsonl"
-    while child.poll() is None and not (records.exists() and records.stat().st_size):
+    child = start(*arguments)
+    path = folder / "records.jsonl"
+    while child.poll() is None and not (path.exists() and path.stat().st_size):
         time.sleep(0.01)
     # In the middle of its work: the first episode of many has just been sealed.
     for worker in psutil.Process(child.pid).children():
@@ -233,62 +220,38 @@ def test_a_vanished_worker_is_one_sentence_exit_code_3_and_loses_nothing(tmp_pat
     assert handoff("audit", str(folder), "--records-only").returncode == 0
 
 
-def copy(finished: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "tampered"
-    shutil.copytree(finished, folder)
-    return folder
+def flip_win(key: list[str], body: Any) -> bool:
+    if key[0] != "endpoint" or not body["arrived"]:
+        return False
+    body["won"] = not body["won"]
+    return True
 
 
-def rewrite(folder: Path, change: Any) -> None:
-    """Change bodies and forge a valid chain and seal over them, as somebody with intent would."""
-    path = folder / "records.jsonl"
-    head = read_manifest(folder)["digest"]
-    lines = []
-    for seq, raw in enumerate(path.read_bytes().splitlines()):
-        form = json.loads(raw)
-        line = Line.make(seq, head, tuple(form["key"]), change(form["key"], form["body"]))
-        head = line.digest
-        lines.append(line.encode())
-    path.write_bytes(b"".join(lines))
-    (folder / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}, separators=(",", ":")) + "\n")
-
-
-def flip_win(key: list[str], body: Any) -> Any:
-    if key[0] == "endpoint" and body["arrived"] and not flip_win.done:  # type: ignore[attr-defined]
-        flip_win.done = True  # type: ignore[attr-defined]
-        body["won"] = not body["won"]
-    return body
-
-
-def other_seed(key: list[str], body: Any) -> Any:
+def other_seed(key: list[str], body: Any) -> None:
     if key[0] == "trajectory" and body["steps"]:
         body["steps"][0]["decision"]["seed"] += 1
-    return body
 
 
-def other_observation(key: list[str], body: Any) -> Any:
+def other_observation(key: list[str], body: Any) -> None:
     if key[0] == "trajectory" and key[2] == "0":
         body["reset"]["observation"] += " "
-    return body
 
 
-def fewer_tried(key: list[str], body: Any) -> Any:
+def fewer_tried(key: list[str], body: Any) -> None:
     if key[0] == "trajectory" and body["arrival"] is not None:
         check = body["steps"][-1]["check"] if body["steps"] else body["reset_check"]
         check["tried"][-1] -= 1
-    return body
 
 
-def hide_arrival(key: list[str], body: Any) -> Any:
+def hide_arrival(key: list[str], body: Any) -> None:
     if key[0] == "endpoint" and body["arrived"]:
         body.update(arrived=False, won=False, bridge=None, clone=None, steps=[])
-    return body
 
 
 @pytest.mark.parametrize(
     ("change", "check"),
     [
-        (flip_win, "protocol"),
+        (first(flip_win), "protocol"),
         (other_seed, "seeds"),
         (other_observation, "replay"),
         (fewer_tried, "frontier"),
@@ -298,31 +261,15 @@ def hide_arrival(key: list[str], body: Any) -> Any:
 def test_a_forged_record_under_a_forged_chain_fails_the_check_of_its_claim(
     finished: Path, tmp_path: Path, change: Any, check: str
 ) -> None:
-    change.done = False
-    folder = copy(finished, tmp_path)
-    rewrite(folder, change)
-    result = handoff("audit", str(folder), "--json", "--workers", "0")
-    assert result.returncode == 1, result.stderr
-    failed = {entry["name"] for entry in json.loads(result.stdout)["checks"] if not entry["passed"]}
-    assert check in failed
-    assert "chain" not in failed
+    code, checks = command_checks(forge(finished, tmp_path / "forged", change))
+    assert code == 1
+    assert not checks[check]["passed"]
+    assert checks["chain"]["passed"]
 
 
 def test_a_forged_run_without_its_non_arrivals_fails(finished: Path, tmp_path: Path) -> None:
-    folder = copy(finished, tmp_path)
-    path = folder / "records.jsonl"
-    kept = [
-        form
-        for form in map(json.loads, path.read_bytes().splitlines())
-        if not (form["key"][0] == "endpoint" and not form["body"]["arrived"])
-    ]
-    head, lines = read_manifest(folder)["digest"], []
-    for seq, form in enumerate(kept):
-        line = Line.make(seq, head, tuple(form["key"]), form["body"])
-        head = line.digest
-        lines.append(line.encode())
-    path.write_bytes(b"".join(lines))
-    (folder / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}, separators=(",", ":")) + "\n")
+    folder = shutil.copytree(finished, tmp_path / "forged")
+    reseal(folder, [(key, body) for key, body in records(folder) if key[0] != "endpoint" or body["arrived"]])
     result = handoff("audit", str(folder), "--records-only")
     assert result.returncode == 1
     assert "missing endpoint" in result.stdout
@@ -330,7 +277,7 @@ def test_a_forged_run_without_its_non_arrivals_fails(finished: Path, tmp_path: P
 
 @pytest.mark.parametrize("fault", ["byte", "delete", "swap", "foreign", "tail", "manifest"])
 def test_each_tampering_of_the_files_fails_the_audit_and_is_named(finished: Path, tmp_path: Path, fault: str) -> None:
-    folder = copy(finished, tmp_path)
+    folder = shutil.copytree(finished, tmp_path / "tampered")
     path = folder / "records.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     expected = "line 6"

@@ -3,17 +3,18 @@ again.  The policy is ``tempered``, which needs no model."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from kit.audits import command_checks, failed
+from kit.command import invoke, output_of
+from kit.interrupting import interrupt
+from kit.runs import first, forge, record_bytes, rewrite_identity
 from scipy import stats
 
-from handoff.cli import group
 from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
 from handoff.passk.counts_file import read_counts
@@ -24,7 +25,6 @@ from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.protocols.rollouts.config import RolloutsConfig
 from handoff.records import Record, Task
-from handoff.runs.chain import Line
 from handoff.runs.folder import read_manifest
 from handoff.runs.launch import Prepared
 from handoff.seeds import SeedSchedule
@@ -136,8 +136,7 @@ def test_only_scored_rollouts_are_counted_and_pilots_are_told_apart(finished: Pa
             won = [loaded.rollouts[task, policy, index].won for index in range(N)]
             assert (p, s) == (sum(won[:PILOTS]), sum(won[PILOTS:]))
     assert read_counts(f"{finished}#post").remark == "4 scored rollouts per task after 4 pilots"
-    shown = CliRunner().invoke(group, ["report", str(finished)])
-    assert "the first 4 are pilots and not scored" in " ".join(shown.stdout.split())
+    assert "the first 4 are pilots and not scored" in " ".join(output_of("report", finished).split())
 
 
 def test_pilots_are_the_rollouts_of_a_run_without_ptgs(finished: Path, tmp_path: Path) -> None:
@@ -153,7 +152,7 @@ def test_pilots_are_the_rollouts_of_a_run_without_ptgs(finished: Path, tmp_path:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_same_bytes_come_out_for_any_number_of_workers(finished: Path, tmp_path: Path, workers: int) -> None:
     prepared(EstimateThenSample(PILOTS, tau=2.0)).run(tmp_path, Where(workers), concurrency=1 + 4 * workers)
-    assert (tmp_path / "records.jsonl").read_bytes() == (finished / "records.jsonl").read_bytes()
+    assert record_bytes(tmp_path) == record_bytes(finished)
     assert (tmp_path / "seal.json").read_bytes() == (finished / "seal.json").read_bytes()
 
 
@@ -162,24 +161,11 @@ def test_a_run_that_broke_off_among_pilots_or_after_them_resumes_to_the_same_byt
     finished: Path, tmp_path: Path, after: int
 ) -> None:
     run = prepared(EstimateThenSample(PILOTS, tau=2.0))
-    made = 0
-
-    def failing(plain: Callable[..., Any]) -> Callable[..., Any]:
-        def decide(requests: Any) -> Any:
-            nonlocal made
-            made += len(requests)
-            if made > after:
-                raise Interrupted("the model server went away")
-            return plain(requests)
-
-        return decide
-
-    for policy in run.policies.values():
-        policy.decide = failing(policy.decide)  # type: ignore[method-assign]
+    interrupt(run.policies.values(), after)
     with pytest.raises(Interrupted, match="records are owed"):
         run.run(tmp_path, Where(0))
     prepared(EstimateThenSample(PILOTS, tau=2.0)).run(tmp_path, Where(0))
-    assert (tmp_path / "records.jsonl").read_bytes() == (finished / "records.jsonl").read_bytes()
+    assert record_bytes(tmp_path) == record_bytes(finished)
 
 
 def test_another_tau_is_another_run(finished: Path) -> None:
@@ -190,30 +176,8 @@ def test_another_tau_is_another_run(finished: Path) -> None:
 # The audit ------------------------------------------------------------------------------------------------------------
 
 
-def forge(source: Path, folder: Path, change: Callable[[dict[str, Any]], bool]) -> Path:
-    """The run with the first record that ``change`` takes changed, and all digests made right again."""
-    folder.mkdir()
-    head, lines, changed = read_manifest(source)["digest"], [], False
-    for seq, raw in enumerate((source / "records.jsonl").read_bytes().splitlines()):
-        form = json.loads(raw)
-        changed = changed or change(form["body"])
-        line = Line.make(seq, head, tuple(form["key"]), form["body"])
-        head = line.digest
-        lines.append(line.encode())
-    assert changed
-    (folder / "manifest.json").write_bytes((source / "manifest.json").read_bytes())
-    (folder / "records.jsonl").write_bytes(b"".join(lines))
-    (folder / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}))
-    return folder
-
-
-def audit(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    result = CliRunner().invoke(group, ["audit", str(folder), "--json", "-q", "--workers", "0", *more])
-    return result.exit_code, {check["name"]: check for check in json.loads(result.stdout)["checks"]}
-
-
 def test_the_audit_of_an_honest_run_sets_every_temperature_again(finished: Path) -> None:
-    code, checks = audit(finished)
+    code, checks = command_checks(finished)
     assert code == 0, checks
     assert checks["temperatures"]["count"] == 2 * TASKS * N + 2
     assert checks["inputs"]["count"] > 500
@@ -223,24 +187,23 @@ def test_the_audit_of_an_honest_run_sets_every_temperature_again(finished: Path)
 def test_the_audit_catches_a_forged_temperature_of_a_pilot_and_of_a_scored_rollout(
     finished: Path, tmp_path: Path, index: int
 ) -> None:
-    def warmer(body: dict[str, Any]) -> bool:
+    def warmer(key: list[str], body: Any) -> bool:
         if body["index"] != index:
             return False
         body["temperature"] += 0.001
         return True
 
-    folder = forge(finished, tmp_path / "forged", warmer)
-    code, checks = audit(folder, "--records-only")
-    assert code == 1
-    assert [name for name, check in checks.items() if not check["passed"]] == ["temperatures"]
+    folder = forge(finished, tmp_path / "forged", first(warmer))
+    assert failed(folder, "--records-only") == ["temperatures"]
     # What the policy was given was recorded, too, and is not what is stated now.
-    assert [name for name, check in audit(folder)[1].items() if not check["passed"]] == ["temperatures", "inputs"]
+    assert failed(folder) == ["temperatures", "inputs"]
 
 
 def test_the_audit_catches_a_temperature_in_a_run_that_sets_none(tmp_path: Path) -> None:
     prepared(None, {"x": "tempered:1"}, rollouts=2, tasks=3).run(tmp_path / "run", Where(0))
-    folder = forge(tmp_path / "run", tmp_path / "forged", lambda body: body.update(temperature=0.5) is None)
-    code, checks = audit(folder, "--records-only")
+    heat = first(lambda key, body: body.update(temperature=0.5) is None)
+    folder = forge(tmp_path / "run", tmp_path / "forged", heat)
+    code, checks = command_checks(folder, "--records-only")
     assert (code, checks["temperatures"]["passed"]) == (1, False)
 
 
@@ -263,7 +226,7 @@ def test_the_audit_catches_a_temperature_in_a_run_that_sets_none(tmp_path: Path)
 def test_a_request_that_cannot_be_met_is_refused_in_one_sentence(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    result = CliRunner().invoke(group, ["rollout", "sokoban", "-n", "8", "--out", str(tmp_path / "run"), *arguments])
+    result = invoke("rollout", "sokoban", "-n", "8", "--out", tmp_path / "run", *arguments)
     assert result.exit_code
     assert message in (str(result.exception) if isinstance(result.exception, UsageError) else result.output)
     assert not (tmp_path / "run").exists()
@@ -271,12 +234,8 @@ def test_a_request_that_cannot_be_met_is_refused_in_one_sentence(
 
 @pytest.mark.parametrize("ptgs", [[], {"pilots": "4"}, {"pilots": 4, "tau": 0.1}, {"pilots": 4, "more": 1}, 3])
 def test_a_manifest_with_broken_settings_is_refused_in_one_sentence(finished: Path, tmp_path: Path, ptgs: Any) -> None:
-    from handoff.canonical import canonical, digest
-
-    manifest = json.loads((finished / "manifest.json").read_bytes())
-    manifest["identity"]["protocol"]["ptgs"] = ptgs
-    manifest["digest"] = digest(manifest["identity"])
-    (tmp_path / "manifest.json").write_bytes(canonical(manifest))
+    shutil.copy(finished / "manifest.json", tmp_path)
+    rewrite_identity(tmp_path, lambda identity: identity["protocol"].update(ptgs=ptgs))
     with pytest.raises(DataError, match="the manifest's protocol is not a valid RolloutsConfig"):
         rollouts_study.load(tmp_path)
 
@@ -306,15 +265,14 @@ def test_a_language_model_is_sampled_at_the_temperatures_that_its_pilots_set(tmp
     arguments = ["rollout", "sokoban", "-p", f"x=hf:{checkpoint}", "-n", "4", "--ptgs", "--pilot", "2", "--tau", "3"]
     arguments += ["--constrain", "--temperature", "2", "--dtype", "float32", "--device", "cpu", "--rows", "4"]
     arguments += ["--tasks", "3", "--budget", "3", "--workers", "0", "-q", "--out", str(tmp_path / "run")]
-    result = CliRunner().invoke(group, arguments)
-    assert result.exit_code == 0, result.output
+    output_of(*arguments)
     loaded = rollouts_study.load(tmp_path / "run")
     assert loaded.ptgs is not None
     assert loaded.ptgs.references == {"x": 2.0}
     found = set(loaded.temperatures("x").values())
     assert len(found) == 3
     assert all(2 / 3 <= temperature <= 6 for temperature in found)
-    assert audit(tmp_path / "run")[0] == 0
-    cold = CliRunner().invoke(group, [*arguments, "--temperature", "0"])
+    assert command_checks(tmp_path / "run")[0] == 0
+    cold = invoke(*arguments, "--temperature", "0")
     assert isinstance(cold.exception, UsageError)
     assert "needs a temperature above 0 to be tempered, not 0" in str(cold.exception)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from kit.audits import command_checks, failed
+from kit.command import output_of
+from kit.interrupting import interrupt
+from kit.runs import first, forge, record_bytes
 
-from handoff.cli import group
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
 from handoff.passk.counts_file import read_counts
 from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.protocols.rollouts.config import RolloutsConfig
-from handoff.runs.chain import Line
-from handoff.runs.folder import read_manifest
 from handoff.runs.launch import Prepared
 from handoff.seeds import ROLLOUT, SeedSchedule
 
@@ -60,49 +61,27 @@ def test_rollouts_are_independent_and_paired_between_policies(finished: Path) ->
 
 def test_an_interrupted_run_resumes_to_the_bytes_of_an_undisturbed_one(finished: Path, tmp_path: Path) -> None:
     run = prepared({"base": "noisy:0.7", "post": "noisy:0.2"})
-    policy = run.policies["post"]
-    plain, made = policy.decide, 0
-
-    def failing(requests):  # type: ignore[no-untyped-def]
-        nonlocal made
-        made += len(requests)
-        if made > 40:
-            raise Interrupted("the model server went away")
-        return plain(requests)
-
-    policy.decide = failing  # type: ignore[method-assign]
+    interrupt([run.policies["post"]], after=40)
     with pytest.raises(Interrupted, match=r"\d+ of 72 records are owed"):
         run.run(tmp_path, Where(0))
     with pytest.raises(StoreError, match="are owed"):
         rollouts_study.load(tmp_path).counts("post")
     prepared({"base": "noisy:0.7", "post": "noisy:0.2"}).run(tmp_path, Where(0))
-    assert (tmp_path / "records.jsonl").read_bytes() == (finished / "records.jsonl").read_bytes()
+    assert record_bytes(tmp_path) == record_bytes(finished)
 
 
 def test_the_audit_replays_every_rollout_and_finds_a_forged_success(finished: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(group, ["audit", str(finished), "--json", "-q", "--workers", "0"])
-    assert result.exit_code == 0, result.output
-    checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+    code, checks = command_checks(finished)
+    assert code == 0, checks
     assert checks["replay"]["count"] == 2 * 72
-    forged = tmp_path / "forged"
-    forged.mkdir()
-    head, lines, changed = read_manifest(finished)["digest"], [], False
-    for seq, raw in enumerate((finished / "records.jsonl").read_bytes().splitlines()):
-        form = json.loads(raw)
-        if form["body"]["outcome"] == "budget" and not changed:
-            form["body"].update(outcome="won", won=True)
-            changed = True
-        line = Line.make(seq, head, tuple(form["key"]), form["body"])
-        head = line.digest
-        lines.append(line.encode())
-    assert changed
-    (forged / "manifest.json").write_bytes((finished / "manifest.json").read_bytes())
-    (forged / "records.jsonl").write_bytes(b"".join(lines))
-    (forged / "seal.json").write_text(json.dumps({"head": head, "records": len(lines)}))
-    result = CliRunner().invoke(group, ["audit", str(forged), "--json", "-q", "--workers", "0"])
-    assert result.exit_code == 1
-    failed = [check["name"] for check in json.loads(result.stdout)["checks"] if not check["passed"]]
-    assert failed == ["replay"]
+
+    def win(key: list[str], body: Any) -> bool:
+        if body["outcome"] != "budget":
+            return False
+        body.update(outcome="won", won=True)
+        return True
+
+    assert failed(forge(finished, tmp_path / "forged", first(win))) == ["replay"]
 
 
 def test_counts_are_read_from_a_run_by_the_policys_name(finished: Path) -> None:
@@ -114,24 +93,19 @@ def test_counts_are_read_from_a_run_by_the_policys_name(finished: Path) -> None:
 
 
 def test_the_tax_command_reads_both_policies_of_a_run(finished: Path) -> None:
-    result = CliRunner().invoke(group, ["tax", f"{finished}#base", f"{finished}#post", "--draws", "50", "--json"])
-    assert result.exit_code == 0, result.output
-    numbers = json.loads(result.stdout)
+    numbers = json.loads(output_of("tax", f"{finished}#base", f"{finished}#post", "--draws", "50", "--json"))
     base = rollouts_study.load(finished).counts("base")
     assert str(round(base.c_T.sum() / base.n_T.sum(), 6))[:6] in json.dumps(numbers)
 
 
 def test_the_command_prints_pass_at_k(tmp_path: Path) -> None:
     arguments = ["rollout", "sokoban", "-p", "x=expert", "-n", "2", "--tasks", "3", "--workers", "0", "-q"]
-    result = CliRunner().invoke(group, [*arguments, "--out", str(tmp_path / "run"), "--json"])
-    assert result.exit_code == 0, result.output
-    numbers = json.loads(result.stdout)
+    arguments += ["--out", str(tmp_path / "run")]
+    numbers = json.loads(output_of(*arguments, "--json"))
     assert numbers["policies"][0]["successes"] == 6, "the expert always succeeds"
     assert numbers["policies"][0]["pass_at_k"] == {"1": 1.0, "2": 1.0}
-    shown = CliRunner().invoke(group, [*arguments, "--out", str(tmp_path / "run")])
-    assert "6/6" in shown.stdout
-    assert "6/6" in CliRunner().invoke(group, ["report", str(tmp_path / "run")]).stdout
-    page = CliRunner().invoke(group, ["report", str(tmp_path / "run"), "--html"])
-    assert page.exit_code == 0, page.output
+    assert "6/6" in output_of(*arguments)
+    assert "6/6" in output_of("report", tmp_path / "run")
+    output_of("report", tmp_path / "run", "--html")
     assert "x at k = 2: 100.0%" in (tmp_path / "run" / "report.html").read_text()
     assert json.loads((tmp_path / "run" / "report.json").read_text()) | {"folder": numbers["folder"]} == numbers
