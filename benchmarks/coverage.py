@@ -29,6 +29,7 @@ import numpy as np
 
 from handoff.estimation.bootstrap import estimate
 from handoff.estimation.estimands import Estimand, estimand
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.transport import Sample, transport
 from handoff.planning.population import Design, centre
 
@@ -125,7 +126,12 @@ def transported(work: tuple[str, int, int, int]) -> np.ndarray:
         here, there = target.draw(rng), EXTERNAL.draw(rng)
         there = attrs.evolve(there, tasks=tuple(f"x{task}" for task in there.tasks))
         for m, method in enumerate(("rescaled", "paper")):
-            made = transport(Sample("a", here), Sample("b", there), pair, draws=draws, seed=repeat, interval=method)
+            made = transport(
+                Sample("a", here),
+                Sample("b", there),
+                pair,
+                intervals=Intervals(draws=draws, seed=repeat, method=method),
+            )
             whole = {e.estimand.name: e for e in made.estimates.estimates if e.estimand.type is None}
             for e, name in enumerate(TRANSPORT.values()):
                 found = whole[f"transport_{name}"]
@@ -154,7 +160,7 @@ def repeats(work: tuple[str, int, int, int]) -> np.ndarray:
     for repeat in range(first, last):
         table = one.draw(np.random.default_rng([2026, seed, repeat]))
         for m, method in enumerate(("rescaled", "paper")):
-            made = estimate(table, estimands, draws=draws, seed=repeat, interval=method).estimates
+            made = estimate(table, estimands, intervals=Intervals(draws=draws, seed=repeat, method=method)).estimates
             for e, found in enumerate(made):
                 if found.low is not None and found.high is not None:
                     inside = found.low - 1e-12 <= truth_E[e] <= found.high + 1e-12

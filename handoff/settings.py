@@ -86,6 +86,7 @@ def setting(
     name: str | None = None,
     group: str = "study",
     validator: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
+    converter: Callable[[Any], Any] | None = None,
     **stated: Any,
 ) -> Any:
     """A field of an attrs class that is a setting.  ``stated`` are further fields of :class:`Setting`.
@@ -95,7 +96,7 @@ def setting(
     """
     metadata = {_KEY: {"name": name, "kind": kind, "help": help, "group": group, **stated}}
     checks = [_check, *(validator if isinstance(validator, Sequence) else (validator,))]
-    return attrs.field(default=default, metadata=metadata, validator=checks)
+    return attrs.field(default=default, metadata=metadata, validator=checks, converter=converter)
 
 
 def settings(cls: type) -> tuple[Setting, ...]:

@@ -22,6 +22,7 @@ from handoff.errors import UsageError
 from handoff.estimation.bootstrap import Estimates
 from handoff.estimation.bootstrap import estimate as estimate_table
 from handoff.estimation.estimands import Estimand
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
 from handoff.policies.bindings import own_options, resolve
@@ -87,7 +88,13 @@ def run(
 
 
 def estimate(
-    table: Table | Run | str | Path, estimands: Sequence[Estimand] | None = None, **intervals: Any
+    table: Table | Run | str | Path,
+    estimands: Sequence[Estimand] | None = None,
+    *,
+    interval: str = "default",
+    draws: int = 100_000,
+    seed: int = 0,
+    level: float = 0.95,
 ) -> Estimates:
     """Every estimand of a table with its interval (:func:`handoff.estimation.bootstrap.estimate`).
 
@@ -100,7 +107,7 @@ def estimate(
         if not isinstance(crossing, Table):
             raise UsageError(f"{table.folder} has no table of reachers and solvers to estimate from")
         table = crossing
-    return estimate_table(table, estimands, **intervals)
+    return estimate_table(table, estimands, Intervals(interval, draws, seed, level))
 
 
 def audit(

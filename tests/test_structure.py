@@ -47,8 +47,8 @@ STATISTICS = {
 USERS_OF_STATISTICS = {"cli", "report", "protocols"}
 #: All that an environment imports: the vocabulary of the root.  ``plugin`` holds the parts of a plug-in's commands.
 VOCABULARY = {
-    "canonical", "children", "cores", "environment", "errors", "files", "frontier", "plugin", "progress", "records", "replay",
-    "seeds", "settings", "text",
+    "canonical", "children", "cores", "environment", "errors", "files", "frontier", "plugin", "progress", "records",
+    "replay", "seeds", "settings", "text",
 }  # fmt: skip
 
 #: Offences that are not mended yet.
@@ -183,9 +183,9 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_the_wheel_holds_every_package(package: str) -> None:
     listed = {name for name in CONFIGURATION["packages"] if owner(name) == package}
     folder = ROOT / FOLDERS[package]
-    packages = {
-        ".".join((package, *path.parent.relative_to(folder).parts)) for path in folder.rglob("__init__.py")
-    } | ({package} if package == "handoff.artifacts" else set())
+    packages = {".".join((package, *path.parent.relative_to(folder).parts)) for path in folder.rglob("__init__.py")} | (
+        {package} if package == "handoff.artifacts" else set()
+    )
     assert sorted(listed ^ packages) == []
 
 

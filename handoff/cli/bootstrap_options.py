@@ -8,45 +8,36 @@ from typing import Any, TypeVar
 
 import click
 
-from handoff.cli import numbers
+from handoff.cli.settings import options_of
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, DRAWS
+from handoff.estimation.intervals import Intervals
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-interval = click.option(
-    "--interval",
-    type=click.Choice(["default", "rescaled", "paper"]),
-    default="default",
-    show_default=True,
-    help=f"Kind of interval; the default is {DEFAULT}, the paper's is the ordinary percentile one.",
+budgets_option = click.option(
+    "--budgets", metavar="LIST", help="Reacher budgets.  [default: 8,16,48 as far as observed]"
 )
-draws = click.option("--draws", type=numbers.DRAWS, default=DRAWS, show_default=True, help="Bootstrap draws.")
-seed = click.option("--seed", type=numbers.SEED, default=0, show_default=True, help="Seed of the draws.")
-level = click.option("--level", type=numbers.LEVEL, default=0.95, show_default=True, help="Level of the intervals.")
-budgets = click.option("--budgets", metavar="LIST", help="Reacher budgets.  [default: 8,16,48 as far as observed]")
-order = click.option(
+order_option = click.option(
     "--order", metavar="NAMES", help="Checkpoints from weakest to strongest, with commas: the direction of contrasts."
 )
 
 
 def of_a_report(function: F) -> F:
-    """Adds ``--budgets``, ``--order`` and the options of the bootstrap; the command gets them as one
-    :class:`handoff.report.report.Options` ``chosen``."""
+    """Adds ``--budgets``, ``--order`` and the options of intervals.
+
+    The command gets them as one :class:`handoff.report.report.Options` ``chosen``.
+    """
 
     @functools.wraps(function)
-    def wrapped(*arguments: Any, **values: Any) -> Any:
+    def wrapped(
+        *arguments: Any, intervals: dict[str, Any], order: str | None, budgets: str | None, **values: Any
+    ) -> Any:
         from handoff.report.report import Options
 
-        given = {name: values.pop(name) for name in ("interval", "draws", "seed", "level")}
-        chosen = Options(
-            order=names(values.pop("order")), budgets=whole_numbers("--budgets", values.pop("budgets")), **given
-        )
+        chosen = Options(Intervals(**intervals), names(order), whole_numbers("--budgets", budgets))
         return function(*arguments, chosen=chosen, **values)
 
-    command: Any = wrapped
-    for option in (level, seed, draws, interval, order, budgets):
-        command = option(command)
+    command: Any = budgets_option(order_option(options_of(Intervals)(wrapped)))
     return command  # type: ignore[no-any-return]
 
 
@@ -54,10 +45,10 @@ def names(text: str | None) -> list[str] | None:
     """``"base,sft"`` -> two names.  Raises :class:`~handoff.errors.UsageError` for an empty or a repeated one."""
     if text is None:
         return None
-    found = [part.strip() for part in text.split(",")]
-    if not all(found) or len(set(found)) != len(found):
+    listed = [part.strip() for part in text.split(",")]
+    if not all(listed) or len(set(listed)) != len(listed):
         raise UsageError(f"write names with commas, each once (got {text!r})")
-    return found
+    return listed
 
 
 def whole_numbers(option: str, text: str | None, most: int = 1_000_000) -> list[int] | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from handoff.cli import bootstrap_options, options
+from handoff.cli.settings import options_of
+from handoff.estimation.intervals import Intervals
 
 
 @click.command(
@@ -21,19 +24,13 @@ A CSV has the columns task,type,seed,reacher,solver,arrived,won, one row an endp
 reacher that never arrived has rows too.  Columns bridge (0 or 1), arrival and actions (numbers) are used if there."""
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
-@bootstrap_options.interval
-@bootstrap_options.draws
-@bootstrap_options.seed
-@bootstrap_options.level
-@bootstrap_options.order
+@options_of(Intervals)
+@bootstrap_options.order_option
 @click.option("--budgets", metavar="STEPS", help="Reacher budgets for arrival.  [default: 8,16,48]")
 @options.as_json
 def estimate(
     tables: tuple[str, ...],
-    interval: str,
-    draws: int,
-    seed: int,
-    level: float,
+    intervals: dict[str, Any],
     order: str | None,
     budgets: str | None,
     as_json: bool,
@@ -51,9 +48,7 @@ def estimate(
     steps = bootstrap_options.whole_numbers("--budgets", budgets)
     loaded = inputs.labelled(tables)
     if len(loaded) > 1:
-        several = differences.side_by_side(
-            loaded, names, budgets=steps, draws=draws, seed=seed, interval=interval, level=level
-        )
+        several = differences.side_by_side(loaded, names, budgets=steps, intervals=Intervals(**intervals))
         if as_json:
             click.echo(json.dumps(several.to_json(), indent=2, allow_nan=False))
         else:
@@ -61,7 +56,7 @@ def estimate(
         return
     (table,) = loaded.values()
     wanted = estimands.standard(table, names, budgets=steps)
-    estimates = bootstrap.estimate(table, wanted, draws=draws, seed=seed, interval=interval, level=level)
+    estimates = bootstrap.estimate(table, wanted, Intervals(**intervals))
     if as_json:
         click.echo(json.dumps(estimates.to_json(), indent=2, allow_nan=False))
     else:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import attrs
 import click
 
 from handoff.cli import bootstrap_options, numbers, options
+from handoff.cli.settings import options_of
+from handoff.estimation.intervals import Intervals
 
 
 @click.command(
@@ -43,9 +47,7 @@ Solve is guessed by solver, or by reacher/solver where it depends on who reached
 )  # fmt: skip
 @click.option("--repeats", type=numbers.Whole(10, 100_000), default=200, show_default=True, help="Studies per size.")
 @click.option("--max-tasks", type=numbers.Whole(2, 10_000), default=100, show_default=True, help="Most tasks per type.")
-@bootstrap_options.interval
-@bootstrap_options.seed
-@bootstrap_options.level
+@options_of(Intervals, leave_out=("draws",))
 @options.as_json
 def plan(
     reach: tuple[str, ...],
@@ -61,9 +63,7 @@ def plan(
     pairing: float,
     repeats: int,
     max_tasks: int,
-    interval: str,
-    seed: int,
-    level: float,
+    intervals: dict[str, Any],
     as_json: bool,
 ) -> None:
     """How many tasks (and seeds) give a wanted half-width or power, by simulating studies of growing size."""
@@ -92,9 +92,7 @@ def plan(
             power=power,
             sizes=[size for size in planning.SIZES if size < max_tasks] + [max_tasks],
             repeats=repeats,
-            seed=seed,
-            interval=interval,
-            level=level,
+            intervals=attrs.evolve(planning.FEW_DRAWS, **intervals),
         )
         for slots in bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
     ]

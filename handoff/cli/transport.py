@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from handoff.cli import bootstrap_options, options
+from handoff.cli.settings import options_of
+from handoff.estimation.intervals import Intervals
 
 
 @click.command(
@@ -21,14 +24,9 @@ The two must share no task and no game, and must have run the same checkpoints a
 @click.argument("target", type=options.PATH)
 @click.option("--external", required=True, type=options.PATH, help="Run folder or CSV of the other split.")
 @click.option("--pair", metavar="A,B", help="The contrast A to B.  [default: the first two reachers]")
-@bootstrap_options.interval
-@bootstrap_options.draws
-@bootstrap_options.seed
-@bootstrap_options.level
+@options_of(Intervals)
 @options.as_json
-def transport(
-    target: Path, external: Path, pair: str | None, interval: str, draws: int, seed: int, level: float, as_json: bool
-) -> None:
+def transport(target: Path, external: Path, pair: str | None, intervals: dict[str, Any], as_json: bool) -> None:
     """Predict TARGET's interaction by Eq. 10: its Reach gap times the external split's Solve gap, type by type.
 
     TARGET is a run folder or a CSV table (see `handoff estimate`).
@@ -41,7 +39,7 @@ def transport(
 
     here, there = inputs.load_sample(target), inputs.load_sample(external)
     chosen = pair_of(here.table, there.table, bootstrap_options.names(pair))
-    transported = predict(here, there, chosen, draws=draws, seed=seed, interval=interval, level=level)
+    transported = predict(here, there, chosen, Intervals(**intervals))
     if as_json:
         click.echo(json.dumps(transported.to_json(), indent=2, allow_nan=False))
     else:

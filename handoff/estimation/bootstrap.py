@@ -25,19 +25,17 @@ from typing import Any
 
 import attrs
 
-from handoff.errors import UsageError
 from handoff.estimation.counting import Ratio
 from handoff.estimation.draws import Distribution, Shares, distributions
-from handoff.estimation.estimands import RATES, Argument, Estimand, estimand, standard
+from handoff.estimation.estimands import RATE, Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
-from handoff.estimation.intervals import effective_trials, score, student, widened
+from handoff.estimation.intervals import Intervals, effective_trials, score, student, widened
 from handoff.estimation.jackknife import Spread, spread
 from handoff.estimation.resampling import Plan, ordinary, rescaled
 from handoff.estimation.table import Table
 
-METHODS = ("rescaled", "paper")
-DEFAULT = "rescaled"
-DRAWS = 100_000
+#: The default intervals.
+INTERVALS = Intervals()
 #: More draws than this share without a denominator refuse an interval.
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
@@ -96,82 +94,51 @@ class Estimates:
     """All estimates of one table, and how their intervals were made."""
 
     estimates: tuple[Estimate, ...]
-    method: str
-    draws: int
-    seed: int
-    level: float
+    intervals: Intervals
 
     def get(self, name: str, *, type: str | None = None, **arguments: Argument) -> Estimate:
         """The estimate of ``estimand(name, type=type, **arguments)``.  Raises ``KeyError`` if it was not made."""
         wanted = estimand(name, type=type, **arguments)
-        for found in self.estimates:
-            if found.estimand == wanted:
-                return found
+        for one in self.estimates:
+            if one.estimand == wanted:
+                return one
         raise KeyError(str(wanted))
 
     def to_json(self) -> dict[str, Any]:
         """JSON-safe: a missing number is ``None``, with its reason beside it."""
-        return {
-            "interval": self.method,
-            "draws": self.draws,
-            "seed": self.seed,
-            "level": self.level,
-            "estimates": [found.to_json() for found in self.estimates],
-        }
+        return {**self.intervals.to_json(), "estimates": [one.to_json() for one in self.estimates]}
 
 
-def estimate(
-    table: Table,
-    estimands: Sequence[Estimand] | None = None,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-    interval: str = DEFAULT,
-    level: float = 0.95,
-) -> Estimates:
+def estimate(table: Table, estimands: Sequence[Estimand] | None = None, intervals: Intervals = INTERVALS) -> Estimates:
     """Every estimand (:func:`~handoff.estimation.estimands.standard` by default) with its interval.
 
-    The same ``seed`` gives the same intervals on every machine.  Raises :class:`~handoff.errors.UsageError` for an
-    unknown ``interval``, fewer than 100 ``draws``, or a ``level`` outside (0, 1).
+    The same seed gives the same intervals on every machine.
     """
-    interval = check_options(interval, draws, level)
     wanted = list(standard(table) if estimands is None else estimands)
-    plan = plan_of(table, interval)
-    made: list[Estimate] = []
-    size = max(1, VALUES // draws)
+    plan = plan_of(table, intervals)
+    estimates: list[Estimate] = []
+    size = max(1, VALUES // intervals.draws)
     for first in range(0, len(wanted), size):
         evaluation = Evaluation(table, wanted[first : first + size])
-        made += bootstrap_values(evaluation, plan, interval, draws, seed, level)
-    return Estimates(tuple(made), interval, draws, seed, level)
+        estimates += bootstrap_values(evaluation, plan, intervals)
+    return Estimates(tuple(estimates), intervals)
 
 
-def bootstrap_values(
-    evaluation: Evaluated, plan: Plan, method: str, draws: int, seed: int, level: float
-) -> list[Estimate]:
+def bootstrap_values(evaluation: Evaluated, plan: Plan, intervals: Intervals) -> list[Estimate]:
     """Points and intervals of all estimands of ``evaluation``, from draws by ``plan``."""
-    uncertainty = None if method == "paper" else spread(evaluation, plan)  # the paper's method does not need it
+    level = intervals.level
+    uncertainty = None if intervals.method == "paper" else spread(evaluation, plan)  # the paper's has no use for it
     freedom = _design_freedom(evaluation, plan)
-    drawn = distributions(evaluation, plan, draws, seed, _shares(evaluation, uncertainty, freedom, level))
+    shares = _shares(evaluation, uncertainty, freedom, level)
+    drawn = distributions(evaluation, plan, intervals.draws, intervals.seed, shares)
     return [
-        _judge(evaluation, e, drawn[e], plan, uncertainty, freedom.get(asked.type, 0), level)
-        for e, asked in enumerate(evaluation.estimands)
+        _judge(evaluation, e, drawn[e], plan, uncertainty, freedom.get(one.type, 0), level)
+        for e, one in enumerate(evaluation.estimands)
     ]
 
 
-def check_options(interval: str, draws: int, level: float) -> str:
-    """The method's name; ``default`` is one too.  Raises :class:`~handoff.errors.UsageError`."""
-    method = DEFAULT if interval == "default" else interval
-    if method not in METHODS:
-        raise UsageError(f"no interval is named {interval!r}; known: {', '.join(METHODS)}")
-    if draws < 100:
-        raise UsageError(f"{draws} draws are too few for an interval; ask for at least 100")
-    if not 0 < level < 1:
-        raise UsageError(f"the level must lie between 0 and 1, not {level:g}")
-    return method
-
-
-def plan_of(table: Table, method: str) -> Plan:
-    return ordinary(table.strata) if method == "paper" else rescaled(table.strata)
+def plan_of(table: Table, intervals: Intervals) -> Plan:
+    return ordinary(table.strata) if intervals.method == "paper" else rescaled(table.strata)
 
 
 def _judge(
@@ -208,7 +175,7 @@ def _judge(
         assert drawn.ends is not None  # asked for in _shares
         return within(drawn.ends, "percentile")
     variance, freedom = float(uncertainty.variance_E[e]), float(uncertainty.freedom_E[e])
-    if asked.name in RATES:
+    if asked.kind == RATE:
         tasks = ratios[0].tasks
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
@@ -235,7 +202,7 @@ def _shares(
     return {
         e: widened(level, float(uncertainty.freedom_E[e]))
         for e, asked in enumerate(evaluation.estimands)
-        if asked.name not in RATES and freedom.get(asked.type, 0) >= FEW and uncertainty.freedom_E[e] > 0
+        if asked.kind != RATE and freedom.get(asked.type, 0) >= FEW and uncertainty.freedom_E[e] > 0
     }
 
 

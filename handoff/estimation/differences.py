@@ -10,9 +10,10 @@ from typing import Any
 
 import attrs
 
-from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, bootstrap_values, check_options, estimate, plan_of
+from handoff.estimation.bootstrap import INTERVALS, Estimates, bootstrap_values, estimate, plan_of
 from handoff.estimation.estimands import standard
 from handoff.estimation.evaluation import Difference, Evaluation
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 
 
@@ -39,22 +40,15 @@ def side_by_side(
     *,
     budgets: Sequence[int] | None = None,
     by_type: bool = False,
-    draws: int = DRAWS,
-    seed: int = 0,
-    interval: str = DEFAULT,
-    level: float = 0.95,
+    intervals: Intervals = INTERVALS,
 ) -> SideBySide:
     """All estimands of every table, and paired differences of those that a table shares with the first.
 
     ``tables`` by label, such as "D=2" and "D=4".  Options as for :func:`~handoff.estimation.estimands.standard` and
     :func:`~handoff.estimation.bootstrap.estimate`, which see for what they raise.
     """
-    method = check_options(interval, draws, level)
     asked = {label: standard(table, order, budgets=budgets, by_type=by_type) for label, table in tables.items()}
-    made = {
-        label: estimate(table, asked[label], draws=draws, seed=seed, interval=method, level=level)
-        for label, table in tables.items()
-    }
+    made = {label: estimate(table, asked[label], intervals) for label, table in tables.items()}
     (first, reference), *others = tables.items()
     differences: dict[str, Estimates] = {}
     unpaired: dict[str, str] = {}
@@ -65,8 +59,8 @@ def side_by_side(
             continue
         common = [one for one in asked[label] if one in set(asked[first])]
         difference = Difference(Evaluation(reference, common), Evaluation(table, common), paired=True)
-        found = bootstrap_values(difference, plan_of(table, method), method, draws, seed, level)
-        differences[label] = Estimates(tuple(found), method, draws, seed, level)
+        found = bootstrap_values(difference, plan_of(table, intervals), intervals)
+        differences[label] = Estimates(tuple(found), intervals)
     return SideBySide(made, differences, unpaired)
 
 

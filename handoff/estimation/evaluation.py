@@ -10,7 +10,7 @@ import numpy as np
 
 from handoff.estimation.arrays import BoolArray, IntArray
 from handoff.estimation.counting import Count, FloatArray, Observed, Ratio, Sums, empty_allowed
-from handoff.estimation.estimands import EQUATIONS, Estimand
+from handoff.estimation.estimands import CONTRAST, Estimand, declare
 from handoff.estimation.lookup import Entry, Lookup
 from handoff.estimation.resampling import Block, Plan
 from handoff.estimation.table import Table
@@ -78,7 +78,7 @@ class Evaluation:
             ratios.append(tuple(sums.ratios))
         self.points_E: FloatArray = np.array(points)
         self.ratios_E: tuple[tuple[Ratio, ...], ...] = tuple(ratios)
-        self.limits_E: FloatArray = np.array([estimand.limit for estimand in self.estimands])
+        self.limits_E: FloatArray = np.array([estimand.declaration.limit for estimand in self.estimands])
         self.counts_KT: IntArray = np.array(list(asked.values()), np.int64).reshape(-1, len(table.tasks))
         self._index = {count: k for k, count in enumerate(asked)}
         self._spans = _spans(table.strata)
@@ -229,7 +229,9 @@ class Difference(Combination):
         return difference_EB
 
 
-EQUATIONS["difference"] = "The second table's value minus the first one's, on the same draws of tasks (paired)."
+declare(
+    "difference", CONTRAST, "{of}", "The second table's value minus the first one's; paired on the same draws of tasks."
+)
 
 
 def _product(counts_KN: FloatArray, weights_BN: FloatArray) -> FloatArray:

@@ -1,14 +1,50 @@
-"""From draws, variances and counts to the two ends of an interval."""
+"""How intervals are made, and the two ends of one from draws, variances and counts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+import attrs
 import numpy as np
 from scipy import special
 
 from handoff.estimation.arrays import IntArray
 from handoff.estimation.counting import FloatArray
+from handoff.settings import setting
+
+#: The method called "default" on the command line.
+DEFAULT = "rescaled"
+
+
+def _method(name: str) -> str:
+    return DEFAULT if name == "default" else name
+
+
+@attrs.frozen
+class Intervals:
+    """How intervals are made: by which bootstrap, from how many draws, at which level."""
+
+    #: ``rescaled`` or ``paper`` (:mod:`handoff.estimation.bootstrap`).
+    method: str = setting(
+        f"Kind of interval; the default is {DEFAULT}, the paper's is the ordinary percentile one.",
+        kind=str,
+        default="default",
+        name="interval",
+        choices=("default", "rescaled", "paper"),
+        group="intervals",
+        converter=_method,
+    )
+    draws: int = setting("Bootstrap draws.", kind=int, default=100_000, least=100, most=1_000_000, group="intervals")
+    #: Seed of the draws.
+    seed: int = setting("Seed of the draws.", kind=int, default=0, least=0, most=2**63 - 1, group="intervals")
+    #: Share of intervals that are to cover the truth.
+    level: float = setting(
+        "Level of the intervals.", kind=float, default=0.95, least=0, most=1, open=True, group="intervals"
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"interval": self.method, "draws": self.draws, "seed": self.seed, "level": self.level}
 
 
 def percentiles(values_V: FloatArray, low: float, high: float, times_V: IntArray | None = None) -> tuple[float, float]:

@@ -19,23 +19,33 @@ import numpy as np
 
 from handoff.canonical import differing_keys
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimates, bootstrap_values, check_options, plan_of
+from handoff.estimation.bootstrap import INTERVALS, Estimates, bootstrap_values, plan_of
 from handoff.estimation.counting import FloatArray, Ratio
-from handoff.estimation.estimands import EQUATIONS, Estimand, estimand
+from handoff.estimation.estimands import CONTRAST, Estimand, declare, estimand
 from handoff.estimation.evaluation import Combination, Evaluation
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.records import Task
 
-#: What is reported for every type and for all of them, in this order, and the largest size that each can have.
-LIMITS = {"reach_gap": 1.0, "external_gap": 1.0, "predicted": 1.0, "observed": 2.0, "residual": 3.0}
-QUANTITIES = tuple(LIMITS)
+#: The reported quantities of every type and of all of them, in this order.
+QUANTITIES = ("reach_gap", "external_gap", "predicted", "observed", "residual")
 
-EQUATIONS["transport_reach_gap"] = "Reach_b - Reach_a on the target split (Eq. 10)."
-EQUATIONS["transport_external_gap"] = "Solve_d - Solve_c over all states reached on the external split (Eq. 10)."
-EQUATIONS["transport_predicted"] = "I_pred: the two gaps multiplied, types weighted as in the target (Eq. 10)."
-EQUATIONS["transport_observed"] = "I on the target split (Eq. 4)."
-EQUATIONS["transport_residual"] = "I_observed - I_pred (section 4.5)."
+declare("transport_reach_gap", CONTRAST, "Reach gap here, {a} → {b}", "Reach_b - Reach_a on the target split (Eq. 10).")
+declare(
+    "transport_external_gap",
+    CONTRAST,
+    "Solve gap there, {c} → {d}",
+    "Solve_d - Solve_c over all states reached on the external split (Eq. 10).",
+)
+declare(
+    "transport_predicted",
+    CONTRAST,
+    "predicted interaction, {pair}",
+    "I_pred: the two gaps multiplied, types weighted as in the target (Eq. 10).",
+)
+declare("transport_observed", CONTRAST, "observed interaction, {pair}", "I on the target split (Eq. 4).", limit=2.0)
+declare("transport_residual", CONTRAST, "residual, {pair}", "I_observed - I_pred (section 4.5).", limit=3.0)
 
 
 @attrs.frozen
@@ -132,7 +142,7 @@ class Prediction(Combination):
         )
         self.points_E = self.combine(self.first.points_E[:, None], self.second.points_E[:, None])[:, 0]
         self.ratios_E = self._ratios()
-        self.limits_E: FloatArray = np.array([LIMITS[e.name.removeprefix("transport_")] for e in self.estimands])
+        self.limits_E: FloatArray = np.array([one.declaration.limit for one in self.estimands])
 
     def combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
         """Shape (E, B): the quantities of every type, then of the whole."""
@@ -206,22 +216,17 @@ def transport(
     target: Sample,
     external: Sample,
     pair: tuple[str, str, str, str],
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-    interval: str = DEFAULT,
-    level: float = 0.95,
+    intervals: Intervals = INTERVALS,
 ) -> Transport:
     """Predicted and observed interaction of reachers a -> b and solvers c -> d (``pair``), by type and in all.
 
     Raises :class:`~handoff.errors.UsageError` as :func:`check_compatible` and
     :func:`~handoff.estimation.bootstrap.estimate` do, or if a checkpoint is missing from a table.
     """
-    method = check_options(interval, draws, level)
     check_compatible(target, external, pair)
     prediction = Prediction(target.table, external.table, pair)
-    plan = joined(plan_of(target.table, method), plan_of(external.table, method))
-    made = bootstrap_values(prediction, plan, method, draws, seed, level)
+    plan = joined(plan_of(target.table, intervals), plan_of(external.table, intervals))
+    made = bootstrap_values(prediction, plan, intervals)
     missing = tuple(
         found.estimand.type
         for found in made
@@ -236,4 +241,4 @@ def transport(
             )
             found = attrs.evolve(found, reason=reason, interval_reason=reason)
         named.append(found)
-    return Transport(pair, prediction.types, Estimates(tuple(named), method, draws, seed, level), missing)
+    return Transport(pair, prediction.types, Estimates(tuple(named), intervals), missing)

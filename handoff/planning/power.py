@@ -15,9 +15,10 @@ import numpy as np
 from scipy.special import expit
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, check_options, estimate
+from handoff.estimation.bootstrap import estimate
 from handoff.estimation.counting import FloatArray
 from handoff.estimation.estimands import Estimand, estimand
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.planning.population import NODES, Design, centre
 
@@ -25,6 +26,8 @@ from handoff.planning.population import NODES, Design, centre
 #: Endpoints of one simulated study: more do not fit into memory.
 MOST_CELLS = 20_000_000
 SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100)
+#: Of one simulated study: its interval need not be as exact as a reported one.
+FEW_DRAWS = Intervals(draws=1000)
 #: What a study can be planned for, by the name that the command line takes.
 QUESTIONS = ("interaction", "reach_gap", "completion_gap", "endpoint_gain", "arrival_term", "survivor_interaction")
 
@@ -224,18 +227,15 @@ def simulate(
     slots: int,
     *,
     repeats: int = 200,
-    draws: int = 1000,
-    seed: int = 0,
-    interval: str = DEFAULT,
-    level: float = 0.95,
+    intervals: Intervals = FEW_DRAWS,
 ) -> Point:
     """What studies with ``tasks`` tasks of every type of ``design`` and ``slots`` seed slots would give."""
     sized = attrs.evolve(design, tasks_G=(tasks,) * len(design.tasks_G), slots=slots)
     truth = float(sized.truth([asked])[0])
     widths, covered, right = [], 0, 0
     for repeat in range(repeats):
-        table = sized.draw(np.random.default_rng([seed, repeat]))
-        (found,) = estimate(table, [asked], draws=draws, seed=repeat, interval=interval, level=level).estimates
+        table = sized.draw(np.random.default_rng([intervals.seed, repeat]))
+        (found,) = estimate(table, [asked], attrs.evolve(intervals, seed=repeat)).estimates
         if found.low is None or found.high is None:
             continue
         widths.append((found.high - found.low) / 2)
@@ -263,10 +263,7 @@ def curve(
     power: float | None = None,
     sizes: Sequence[int] = SIZES,
     repeats: int = 200,
-    draws: int = 1000,
-    seed: int = 0,
-    interval: str = DEFAULT,
-    level: float = 0.95,
+    intervals: Intervals = FEW_DRAWS,
 ) -> Curve:
     """The curve over ``sizes`` (tasks a type) up to the first that reaches the goal, then bisected to the smallest.
 
@@ -274,7 +271,6 @@ def curve(
     A share over ``repeats`` studies has a standard error of up to 0.5 / sqrt(repeats).  Raises
     :class:`~handoff.errors.UsageError` for no goal, two goals, or one that cannot be reached by any size.
     """
-    interval = check_options(interval, draws, level)
     if (half_width is None) == (power is None):
         raise UsageError("give either a half-width or a power to plan for")
     if half_width is not None and not 0 < half_width < 1:
@@ -296,9 +292,7 @@ def curve(
     points: dict[int, Point] = {}
 
     def reaches(tasks: int) -> bool:
-        points[tasks] = simulate(
-            design, asked, tasks, slots, repeats=repeats, draws=draws, seed=seed, interval=interval, level=level
-        )
+        points[tasks] = simulate(design, asked, tasks, slots, repeats=repeats, intervals=intervals)
         point = points[tasks]
         if half_width is not None:
             return point.half_width is not None and point.half_width <= half_width and point.refused < 0.05

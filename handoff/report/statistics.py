@@ -10,7 +10,6 @@ from rich.console import Console
 
 from handoff.estimation.bootstrap import Estimate, Estimates
 from handoff.estimation.differences import SideBySide
-from handoff.estimation.estimands import Estimand
 from handoff.estimation.table import Table
 from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
@@ -20,35 +19,6 @@ from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, measure
 from handoff.report.terminal import line, show_sheet
 
 
-def label(estimand: Estimand) -> str:
-    """An estimand in the report's words: ``Reach, rl``, ``interaction, sft → rl``."""
-    name, given = estimand.name, dict(estimand.arguments)
-    match name:
-        case "reach" | "mean_actions":
-            return f"{'Reach' if name == 'reach' else 'mean actions'}, {given['reacher']}"
-        case "endpoint" | "solve":
-            return f"{name.replace('solve', 'Solve')}, {given['reacher']} then {given['solver']}"
-        case "reach_within":
-            return f"Reach within {given['steps']}, {given['reacher']}"
-        case "reach_within_gap" if given["a_steps"] == given["b_steps"]:
-            return f"Reach gap within {given['a_steps']}, {given['a']} → {given['b']}"
-        case "reach_within_gap":
-            return f"{given['b']} within {given['b_steps']} {MINUS} {given['a']} within {given['a_steps']}"
-        case "completion" | "bridge" | "finish":
-            return f"{name}, {given['solver']}"
-        case "won_only":
-            return f"won by {given['winner']}, not {given['loser']}"
-        case "solver_effect" | "endpoint_effect":
-            kind = "Solve" if name == "solver_effect" else "endpoint"
-            return f"{kind} effect of {given['a']} → {given['b']} after {given['reacher']}"
-        case "reacher_effect":
-            return f"endpoint effect of {given['a']} → {given['b']} before {given['solver']}"
-    pair = f"{given['a']} → {given['b']}"
-    if "c" in given and (given["c"], given["d"]) != (given["a"], given["b"]):
-        pair += f" × {given['c']} → {given['d']}"
-    return f"{name.replace('_', ' ').replace('reach', 'Reach')}, {pair}"
-
-
 def cell(estimate: Estimate) -> SheetCell:
     """An estimate with its counts, interval and all remarks."""
     shown = sheet.of_estimand(estimate.estimand.name, measure(estimate))
@@ -56,8 +26,9 @@ def cell(estimate: Estimate) -> SheetCell:
 
 
 def method(estimates: Estimates) -> str:
-    name = "the paper's" if estimates.method == "paper" else estimates.method
-    return f"{estimates.level:.0%} intervals: {name} bootstrap, {estimates.draws:,} draws, seed {estimates.seed}"
+    how = estimates.intervals
+    name = "the paper's" if how.method == "paper" else how.method
+    return f"{how.level:.0%} intervals: {name} bootstrap, {how.draws:,} draws, seed {how.seed}"
 
 
 def show_estimates(console: Console, table: Table, estimates: Estimates) -> None:
@@ -68,7 +39,7 @@ def show_estimates(console: Console, table: Table, estimates: Estimates) -> None
         f"reachers {', '.join(table.reachers)}, solvers {', '.join(table.solvers)}",
     )
     for type, group in groupby(estimates.estimates, key=lambda one: one.estimand.type):
-        rows = tuple(SheetRow(label(one.estimand), (cell(one),)) for one in group)
+        rows = tuple(SheetRow(one.estimand.label, (cell(one),)) for one in group)
         show_sheet(console, Sheet("All tasks" if type is None else f"Type {type}", ("estimand", "estimate"), rows))
     line(console, method(estimates))
 
@@ -85,7 +56,7 @@ def show_side_by_side(console: Console, several: SideBySide) -> None:
     for estimand in dict.fromkeys(estimand for table in by_table for estimand in table):
         cells = [cell(table[estimand]) if estimand in table else SheetCell(NONE) for table in by_table]
         gaps = [sheet.of_difference(estimand.name, gap.get(str(estimand))) for gap in differences]
-        rows.append(SheetRow(label(estimand), (*cells, *gaps)))
+        rows.append(SheetRow(estimand.label, (*cells, *gaps)))
     columns = ("estimand", *labels, *(f"{name} {MINUS} {labels[0]}" for name in several.differences))
     show_sheet(console, Sheet("Side by side", columns, tuple(rows)))
     line(console, method(several.estimates[labels[0]]))

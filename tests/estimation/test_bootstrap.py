@@ -20,7 +20,7 @@ from handoff.estimation.counting import FloatArray
 from handoff.estimation.draws import distributions
 from handoff.estimation.estimands import Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluation
-from handoff.estimation.intervals import effective_trials, percentiles, score, student, widened
+from handoff.estimation.intervals import Intervals, effective_trials, percentiles, score, student, widened
 from handoff.estimation.jackknife import spread
 from handoff.estimation.lookup import packing
 from handoff.estimation.resampling import Plan, ordinary, rescaled
@@ -203,7 +203,7 @@ def test_widened_percentiles_are_the_nominal_ones_with_many_degrees_of_freedom_a
 
 def median_ends(tables: list[Table], asked: list[Estimand]) -> list[tuple[float, float]]:
     """In points: the median low and the median high of the paper's interval over ``tables``."""
-    made = [estimate(table, asked, draws=4000, interval="paper").estimates for table in tables]
+    made = [estimate(table, asked, intervals=Intervals(draws=4000, method="paper")).estimates for table in tables]
     ends_NE = np.array([[(found.low, found.high) for found in one] for one in made], float)
     return [(100 * float(low), 100 * float(high)) for low, high in np.median(ends_NE, axis=0)]
 
@@ -232,7 +232,7 @@ def test_margins_of_the_unseen_split_give_empty_draws_near_the_printed_55_in_100
     table = paper_tables.unseen()
     assert (table.arrived_WTS.any(axis=2).sum(axis=1)).tolist() == [6, 28]
     assert len({table.strata[t] for t in np.flatnonzero(table.arrived_WTS[0].any(axis=1))}) == 4
-    made = estimate(table, interval="paper")
+    made = estimate(table, intervals=Intervals(method="paper"))
     # No SFT arrival: none of 1, 1, 2, 2 of five tasks in four types: 0.8^10 * 0.6^10 = 64.9 in 100,000, s.d. 8.1.
     expected = 100_000 * 0.8**10 * 0.6**10
     assert abs(55 - expected) < 2 * 8.1
@@ -250,13 +250,13 @@ def all_ones() -> Table:
 
 
 def test_all_ones_are_flagged_degenerate_with_a_percentile_interval_of_1_to_1() -> None:
-    made = estimate(all_ones(), draws=500, interval="paper")
+    made = estimate(all_ones(), intervals=Intervals(draws=500, method="paper"))
     found = made.get("solve", reacher="sft", solver="rl")
     assert (found.point, found.low, found.high, found.degenerate) == (1.0, 1.0, 1.0, True)
 
 
 def test_all_ones_have_an_honest_default_interval_or_none() -> None:
-    made = estimate(all_ones(), draws=500)
+    made = estimate(all_ones(), intervals=Intervals(draws=500))
     rate = made.get("solve", reacher="sft", solver="rl")
     # Wilson on 30 tasks, t at 24 degrees of freedom: 30 / (30 + 2.0639^2) = 0.8756.
     assert rate.degenerate
@@ -272,9 +272,13 @@ def test_strata_of_1_and_9_tasks_stay_fixed_in_the_papers_draws_and_say_what_tha
     counts_BT = counts_of(plan_of(table, "paper"), 1000, 0)
     assert (counts_BT[:, 0] == 1).all()
     assert (counts_BT[:, 1:].sum(axis=1) == 9).all()
-    found = estimate(table, [estimand("interaction", **CROSS)], draws=500, interval="paper").estimates[0]
+    found = estimate(
+        table, [estimand("interaction", **CROSS)], intervals=Intervals(draws=500, method="paper")
+    ).estimates[0]
     assert any("only one task of type type 0" in note and "too narrow" in note for note in found.notes)
-    lone = estimate(table, [estimand("reach", reacher="rl", type="type 0")], draws=500, interval="paper").estimates[0]
+    lone = estimate(
+        table, [estimand("reach", reacher="rl", type="type 0")], intervals=Intervals(draws=500, method="paper")
+    ).estimates[0]
     assert lone.degenerate
 
 
@@ -283,7 +287,7 @@ def test_strata_of_1_and_9_tasks_are_drawn_together_by_default_and_replicates_wi
     plan = plan_of(table, "rescaled")
     assert [(len(s.tasks), s.takes) for s in plan.strata] == [(10, 9)]
     asked = [estimand("interaction", **CROSS), estimand("reach", reacher="rl", type="type 0")]
-    whole, lone = estimate(table, asked, draws=10_000).estimates
+    whole, lone = estimate(table, asked, intervals=Intervals(draws=10_000)).estimates
     assert whole.low is not None
     assert whole.notes == ("only one task of type type 0: drawn together with another stratum",)
     # The lone task is missing from a draw with probability 0.9^9 = 38.7%.
@@ -306,7 +310,7 @@ def test_more_than_one_percent_of_empty_draws_refuse_an_interval_with_the_count(
     arrived_WTS[0, np.setdiff1d(np.arange(30), keep)] = False
     rare = Table(BOTH, BOTH, table.tasks, table.strata, table.slots, arrived_WTS, table.won_WRTS & arrived_WTS[:, None])
     for method, takes in (("paper", 5), ("rescaled", 4)):
-        made = estimate(rare, draws=20_000, interval=method)
+        made = estimate(rare, intervals=Intervals(draws=20_000, method=method))
         found = made.get("solve", reacher="sft", solver="rl")
         assert found.point is not None
         assert (found.low, found.high) == (None, None)
@@ -319,7 +323,7 @@ def test_more_than_one_percent_of_empty_draws_refuse_an_interval_with_the_count(
 
 def test_one_task_alone_has_points_but_no_default_interval() -> None:
     table = unbalanced((1,))
-    for found in estimate(table, draws=200).estimates:
+    for found in estimate(table, intervals=Intervals(draws=200)).estimates:
         assert found.low is None
         assert found.interval_reason is not None
 
@@ -333,7 +337,10 @@ def ends(found: Estimate) -> tuple[object, ...]:
 
 def test_the_default_interval_of_a_contrast_is_wider_than_the_papers() -> None:
     table = paper_tables.unseen()
-    paper, ours = (estimate(table, draws=20_000, interval=m).get("interaction", **CROSS) for m in ("paper", "default"))
+    paper, ours = (
+        estimate(table, intervals=Intervals(draws=20_000, method=m)).get("interaction", **CROSS)
+        for m in ("paper", "default")
+    )
     assert paper.low is not None
     assert paper.high is not None
     assert ours.low is not None
@@ -344,24 +351,26 @@ def test_the_default_interval_of_a_contrast_is_wider_than_the_papers() -> None:
 
 def test_estimands_asked_for_alone_or_together_have_the_same_intervals() -> None:
     table = unbalanced()
-    every = estimate(table, draws=1000)
+    every = estimate(table, intervals=Intervals(draws=1000))
     for wanted in standard(table)[::7]:
-        (alone,) = estimate(table, [wanted], draws=1000).estimates
+        (alone,) = estimate(table, [wanted], intervals=Intervals(draws=1000)).estimates
         assert ends(alone) == ends(next(e for e in every.estimates if e.estimand == wanted))
 
 
 def test_estimates_beyond_what_is_kept_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     table = unbalanced()
-    before = estimate(table, draws=500)
+    before = estimate(table, intervals=Intervals(draws=500))
     monkeypatch.setattr("handoff.estimation.bootstrap.VALUES", 1500)
-    assert [ends(e) for e in estimate(table, draws=500).estimates] == [ends(e) for e in before.estimates]
+    assert [ends(e) for e in estimate(table, intervals=Intervals(draws=500)).estimates] == [
+        ends(e) for e in before.estimates
+    ]
 
 
 SCRIPT = """
 import json
 from kit import paper_tables
 from handoff.estimation.bootstrap import estimate
-print(json.dumps(estimate(paper_tables.unseen(), draws=2000, seed=4).to_json(), allow_nan=False))
+print(json.dumps(estimate(paper_tables.unseen(), intervals=Intervals(draws=2000, seed=4)).to_json(), allow_nan=False))
 """
 
 

@@ -14,6 +14,7 @@ from kit import paper_tables
 from handoff.errors import DataError, UsageError
 from handoff.estimation.bootstrap import Estimates, estimate
 from handoff.estimation.estimands import FORMULAS, RATES, Estimand, arrival_curve, estimand, pairs, standard
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv, write_csv
 from handoff.protocols.frontier.records import Endpoint, Trajectory
@@ -25,7 +26,7 @@ CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
 
 
 def all_of(table: Table) -> Estimates:
-    return estimate(table, draws=200)
+    return estimate(table, intervals=Intervals(draws=200))
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +212,10 @@ def test_a_ladder_of_four_checkpoints_has_six_contrasts_in_the_order_asked_for()
     assert pairs(table, order) == wanted
     listed = [e for e in standard(table, order) if e.name == "interaction" and e.type is None]
     assert [(dict(e.arguments)["a"], dict(e.arguments)["b"]) for e in listed] == wanted
-    forward = estimate(table, [estimand("interaction", a="base", b="rl", c="base", d="rl")], draws=100)
-    backward = estimate(table, [estimand("reach_gap", a="rl", b="base")], draws=100)
+    forward = estimate(
+        table, [estimand("interaction", a="base", b="rl", c="base", d="rl")], intervals=Intervals(draws=100)
+    )
+    backward = estimate(table, [estimand("reach_gap", a="rl", b="base")], intervals=Intervals(draws=100))
     assert forward.estimates[0].point is not None
     gap = table.arrived_WTS[1].mean() - table.arrived_WTS[0].mean()
     assert backward.estimates[0].point == pytest.approx(gap)

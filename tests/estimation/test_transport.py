@@ -15,6 +15,7 @@ from handoff.errors import UsageError
 from handoff.estimation.bootstrap import estimate, plan_of
 from handoff.estimation.differences import side_by_side
 from handoff.estimation.estimands import estimand
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Prediction, Sample, check_compatible, transport
@@ -50,7 +51,7 @@ def small(arrived: dict[str, tuple[int, int]], won: dict[str, tuple[int, int]], 
 def test_prediction_is_the_reach_gap_here_times_the_solve_gap_there_averaged_over_types() -> None:
     target = small({"a": (2, 6), "b": (0, 4)}, {"a": (1, 5), "b": (2, 3)}, "t")
     external = small({"a": (0, 5), "b": (2, 8)}, {"a": (1, 4), "b": (3, 8)}, "x")
-    found = transport(Sample("here", target), Sample("there", external), PAIR, draws=200)
+    found = transport(Sample("here", target), Sample("there", external), PAIR, intervals=Intervals(draws=200))
     # a: (6 - 2)/8 x (4 - 1)/5 = 0.5 x 0.6; b: (4 - 0)/8 x (8 - 3)/(2 + 8) = 0.5 x 0.5.
     points = {(e.estimand.name.removeprefix("transport_"), e.estimand.type): e.point for e in found.estimates.estimates}
     assert points["predicted", "a"] == pytest.approx(0.3)
@@ -100,7 +101,7 @@ def test_random_tables_with_the_papers_margins_predict_near_the_printed_20_7_and
     rows = []
     for seed in range(40):
         here, there = Sample("here", paper_tables.unseen(seed)), Sample("there", renamed(paper_tables.seen(seed)))
-        found = transport(here, there, PAIR, draws=2000, interval="paper").estimates.estimates
+        found = transport(here, there, PAIR, intervals=Intervals(draws=2000, method="paper")).estimates.estimates
         if found[-1].low is not None and found[-1].high is not None:
             rows.append((found[-3].point, found[-1].point, found[-1].high - found[-1].low))
     predicted, residual, width = 100 * np.median(np.array(rows, float), axis=0)
@@ -113,7 +114,7 @@ def test_random_tables_with_the_papers_margins_predict_near_the_printed_20_7_and
 def test_a_type_without_external_states_is_named_and_leaves_the_whole_without_a_prediction() -> None:
     target = small({"a": (2, 6), "b": (0, 4)}, {"a": (1, 5), "b": (2, 3)}, "t")
     external = small({"a": (0, 5), "b": (0, 0)}, {"a": (1, 4), "b": (0, 0)}, "x")
-    found = transport(Sample("here", target), Sample("there", external), PAIR, draws=200)
+    found = transport(Sample("here", target), Sample("there", external), PAIR, intervals=Intervals(draws=200))
     assert found.without_states == ("b",)
     by = {(e.estimand.name, e.estimand.type): e for e in found.estimates.estimates}
     assert by["transport_predicted", "a"].point == pytest.approx(0.3)
@@ -128,7 +129,7 @@ def test_a_type_without_external_states_is_named_and_leaves_the_whole_without_a_
 def test_a_type_that_the_external_split_lacks_altogether_is_named_too() -> None:
     target = small({"a": (2, 6), "b": (0, 4)}, {"a": (1, 5), "b": (2, 3)}, "t")
     external = small({"a": (0, 5), "c": (1, 4)}, {"a": (1, 4), "c": (0, 2)}, "x")
-    found = transport(Sample("here", target), Sample("there", external), PAIR, draws=200)
+    found = transport(Sample("here", target), Sample("there", external), PAIR, intervals=Intervals(draws=200))
     assert found.without_states == ("b",)
 
 
@@ -165,7 +166,7 @@ def test_a_checkpoint_that_differs_is_refused_with_the_fact_that_differs() -> No
     other = sample("there", renamed(table), policies={"sft": SFT, "rl": {**RL, "weights": "cc"}})
     message = "checkpoint 'rl' is not the same in here and there: weights is 'bb' in here and 'cc' in there"
     with pytest.raises(UsageError, match=message):
-        transport(sample("here", table), other, PAIR, draws=200)
+        transport(sample("here", table), other, PAIR, intervals=Intervals(draws=200))
     check_compatible(sample("here", table), other, ["sft"])
     lacking = sample("there", renamed(table), policies={"sft": {"spec": "hf:sft"}, "rl": RL})
     with pytest.raises(UsageError, match="weights is 'aa' in here and absent in there"):
@@ -186,14 +187,14 @@ def test_depths_side_by_side_differ_by_paired_intervals() -> None:
     lost_WTS = near.arrived_WTS.copy()
     lost_WTS[1, ::3] = False  # at the greater depth RL arrives on fewer tasks
     far = attrs.evolve(near, arrived_WTS=lost_WTS, won_WRTS=near.won_WRTS & lost_WTS[:, None], bridge_WRTS=None)
-    found = side_by_side({"D=2": near, "D=4": far}, draws=5000)
+    found = side_by_side({"D=2": near, "D=4": far}, intervals=Intervals(draws=5000))
     assert found.estimates["D=2"].get("reach", reacher="rl").point == 99 / 120
     by = {dict(e.estimand.arguments)["of"]: e for e in found.differences["D=4"].estimates}
     reach = by["reach(reacher=rl)"]
     assert reach.point == pytest.approx((lost_WTS[1].sum() - 99) / 120)
     assert by["reach(reacher=sft)"].point == 0.0
     assert by["reach(reacher=sft)"].degenerate  # the same in every paired draw
-    alone = estimate(far, [estimand("reach", reacher="rl")], draws=5000).estimates[0]
+    alone = estimate(far, [estimand("reach", reacher="rl")], intervals=Intervals(draws=5000)).estimates[0]
     assert reach.low is not None
     assert reach.high is not None
     assert alone.low is not None
@@ -203,7 +204,7 @@ def test_depths_side_by_side_differ_by_paired_intervals() -> None:
 
 def test_tables_of_other_tasks_stand_side_by_side_without_differences() -> None:
     near = paper_tables.unseen()
-    found = side_by_side({"here": near, "there": renamed(near)}, draws=200)
+    found = side_by_side({"here": near, "there": renamed(near)}, intervals=Intervals(draws=200))
     assert found.differences == {}
     assert "other tasks" in found.unpaired["there"]
     assert found.estimates["there"].get("interaction", **CROSS).point == pytest.approx(29 / 120)

@@ -16,6 +16,7 @@ from kit.command import handoff, output_of
 from rich.console import Console
 
 from handoff.errors import DataError, StoreError, UsageError
+from handoff.estimation.intervals import Intervals
 from handoff.protocols.frontier import study
 from handoff.report.format import Measure
 from handoff.report.report import Options
@@ -23,7 +24,7 @@ from handoff.report.study import REPORT, comparison, episodes, figures, sentence
 from handoff.report.study import document as numbers
 from handoff.report.study.values import ReacherGap, SolverGap, StudyDocument
 
-FAST = Options(draws=2000)
+FAST = Options(Intervals(draws=2000))
 
 
 def printed(document: StudyDocument) -> str:
@@ -201,7 +202,7 @@ def test_three_checkpoints_have_every_contrast_and_the_widest_leads(tmp_path: Pa
     pairs = [row["reachers"] for row in rows(document, "endpoints", "interactions")]
     assert pairs == [["base", "rl"], ["base", "sft"], ["sft", "rl"]]
     assert rows(document, "reach", "gaps")[0]["reachers"] == ["base", "rl"]
-    turned = numbers.document(loaded, Options(draws=2000, order=("rl", "sft", "base")))
+    turned = numbers.document(loaded, Options(Intervals(draws=2000), order=("rl", "sft", "base")))
     assert rows(turned, "reach", "gaps")[0]["reachers"] == ["rl", "base"]
     assert document.results is not None
     figures_of = figures.figures(document.run, document.results)

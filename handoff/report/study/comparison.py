@@ -14,19 +14,19 @@ from rich.console import Console
 
 from handoff.canonical import canonical, differing_keys
 from handoff.errors import StoreError, UsageError
-from handoff.estimation.bootstrap import Estimates, bootstrap_values, check_options, plan_of
+from handoff.estimation.bootstrap import Estimates, bootstrap_values, plan_of
 from handoff.estimation.differences import side_by_side
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.evaluation import Difference, Evaluation
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.report.format import MINUS, Json, Measure, plain, plural
 from handoff.report.report import Options
 from handoff.report.sheet import Sheet, SheetCell, SheetRow, measure, of_difference, of_estimand
-from handoff.report.statistics import label
 from handoff.report.study.document import facts
-from handoff.report.study.values import Method, StudyFacts
+from handoff.report.study.values import StudyFacts
 from handoff.report.terminal import say, show_sheet
 
 #: Settings on which the numbers of a run depend.  Of another environment they are not comparable at all.
@@ -73,7 +73,7 @@ class ComparedRuns:
     remarks: tuple[str, ...]
     #: ``paired``, ``independent`` or ``neither``.
     pairing: str
-    intervals: Method
+    intervals: Intervals
     rows: tuple[ComparedRow, ...]
 
     def to_json(self) -> Json:
@@ -87,7 +87,6 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
     :class:`~handoff.errors.StoreError` while records are owed.
     """
     options = options or Options()
-    method = check_options(options.interval, options.draws, options.level)
     for study in (first, second):
         require_consistent(study)
         if not study.sealed:
@@ -97,10 +96,7 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         tables,
         options.order,
         budgets=options.budgets,
-        draws=options.draws,
-        seed=options.seed,
-        interval=method,
-        level=options.level,
+        intervals=options.intervals,
     )
     ours, theirs = ({one.estimand: one for one in several.estimates[run].estimates} for run in tables)
     common = [estimand for estimand in ours if estimand in theirs]
@@ -121,11 +117,11 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         tuple(incomparable),
         (*_remarks(first, second), *([] if incomparable and not anyway else [remark])),
         pairing,
-        Method(method, options.draws, options.seed, options.level),
+        options.intervals,
         tuple(
             ComparedRow(
                 estimand.name,
-                label(estimand),
+                estimand.label,
                 estimand.equation,
                 measure(ours[estimand]),
                 measure(theirs[estimand]),
@@ -146,11 +142,10 @@ def _differences(
     if pairing == "paired":
         by_key = {dict(one.estimand.arguments)["of"]: one for one in paired["second"].estimates}
         return {estimand: measure(by_key[str(estimand)]) for estimand in common}
-    method = check_options(options.interval, options.draws, options.level)
     first, second = tables["first"], tables["second"]
     both = Difference(Evaluation(first, common), Evaluation(second, common), paired=False)
-    plan = joined(plan_of(first, method), plan_of(second, method))
-    estimates = tuple(bootstrap_values(both, plan, method, options.draws, options.seed, options.level))
+    plan = joined(plan_of(first, options.intervals), plan_of(second, options.intervals))
+    estimates = tuple(bootstrap_values(both, plan, options.intervals))
     if pairing == "neither":
         reason = "refused: the runs share some tasks but not all, so they are neither paired nor independent"
         estimates = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in estimates)

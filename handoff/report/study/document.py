@@ -9,7 +9,7 @@ from itertools import product
 import attrs
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import Estimate, Estimates, check_options, estimate
+from handoff.estimation.bootstrap import Estimate, Estimates, estimate
 from handoff.estimation.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport, transport
@@ -34,7 +34,6 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     that contradicts itself.
     """
     options = options or Options()
-    method = check_options(options.interval, options.draws, options.level)
     require_consistent(study)
     run, counts = facts(study), summary(study)
     if options.order is None:
@@ -43,10 +42,10 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     if not counts["complete"]:
         return values.StudyDocument(run, counts, sentences.incomplete(counts))
     table = study.table
-    estimates = _estimates(table, options, method)
-    transported = None if external is None else _transport(study, table, external, options, method)
+    estimates = _estimates(table, options)
+    transported = None if external is None else _transport(study, table, external, options)
     results = values.StudyResults(
-        values.Method(method, estimates.draws, estimates.seed, estimates.level),
+        options.intervals,
         tuple(contrasts(table, options.order)),
         _Tables(table, options, estimates).all(transported),
         values.StudyCurves(tuple(_arrival(table, estimates))),
@@ -83,10 +82,10 @@ def facts(study: Study) -> values.StudyFacts:
     )
 
 
-def _estimates(table: Table, options: Options, method: str) -> Estimates:
+def _estimates(table: Table, options: Options) -> Estimates:
     of_tables = standard(table, options.order, budgets=options.budgets)
     every = list(dict.fromkeys((*of_tables, *arrival_curve(table, ticks(table)))))
-    return estimate(table, every, draws=options.draws, seed=options.seed, interval=method, level=options.level)
+    return estimate(table, every, options.intervals)
 
 
 def ticks(table: Table) -> list[int]:
@@ -97,7 +96,7 @@ def ticks(table: Table) -> list[int]:
     return sorted({round(i * last / TICKS) for i in range(TICKS + 1)})
 
 
-def _transport(study: Study, table: Table, external: Study, options: Options, method: str) -> Transport:
+def _transport(study: Study, table: Table, external: Study, options: Options) -> Transport:
     require_consistent(external)
     contrast = next(iter(contrasts(table, options.order)), None)
     if contrast is None:
@@ -106,10 +105,7 @@ def _transport(study: Study, table: Table, external: Study, options: Options, me
         study.sample(),
         external.sample(),
         (*contrast.reachers, *contrast.solvers),
-        draws=options.draws,
-        seed=options.seed,
-        interval=method,
-        level=options.level,
+        options.intervals,
     )
 
 
@@ -302,6 +298,6 @@ def _failures(study: Study, options: Options) -> values.FailureTable:
     by_reacher = failures(list(study.trajectories.values()))
     gaps = []
     for a, b in ordered(study.reachers, options.order)[:1]:
-        gap = share_gap(by_reacher[a], by_reacher[b], draws=options.draws, seed=options.seed, level=options.level)
+        gap = share_gap(by_reacher[a], by_reacher[b], intervals=options.intervals)
         gaps.append(values.ReacherGap((a, b), Measure(None, gap.point, gap.low, gap.high, note=gap.reason)))
     return values.FailureTable(tuple(by_reacher[name] for name in study.reachers), tuple(gaps))

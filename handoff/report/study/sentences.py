@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from handoff.estimation.intervals import Intervals
 from handoff.report.format import (
     Json,
     decimal,
@@ -258,7 +259,7 @@ def failures(table: values.FailureTable) -> Iterator[str]:
         )
 
 
-def method(intervals: values.Method) -> str:
+def method(intervals: Intervals) -> str:
     names = {
         "rescaled": "rescaled task-stratified paired bootstrap, Student's t percentiles; rates: Wilson's score on the "
         "trials that their variance is worth",

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from handoff.estimation.bootstrap import Estimate
+from handoff.estimation.intervals import Intervals
 from handoff.protocols.frontier.failures import Failures
 from handoff.report.format import OPTIONAL, Json, Measure, arrow, plain
 
@@ -49,16 +50,6 @@ class StudyFacts:
     def styles(self) -> dict[str, int]:
         """A checkpoint's style is its place in the run's order."""
         return {name: place for place, name in enumerate(self.checkpoints)}
-
-
-@attrs.frozen
-class Method:
-    """How intervals were made."""
-
-    method: str
-    draws: int
-    seed: int
-    level: float
 
 
 @attrs.frozen
@@ -396,7 +387,7 @@ class FailureTable:
 class StudyResults:
     """What a complete run tells."""
 
-    intervals: Method
+    intervals: Intervals
     contrasts: tuple[Contrast, ...]
     tables: StudyTables
     curves: StudyCurves
