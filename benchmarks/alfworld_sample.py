@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from handoff.envs.alfworld.games.files import SPLITS, Game, GameSource, find_source
+from handoff.envs.alfworld.games.files import SPLITS, Game, GameSource
+from handoff.envs.alfworld.games.sources import find_source
 from handoff.errors import UsageError
 from handoff.records import Task
 

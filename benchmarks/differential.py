@@ -24,7 +24,8 @@ from contextlib import nullcontext
 from alfworld_sample import all_tasks, parser
 
 from handoff.envs.alfworld.compiled.engine import CompiledGame
-from handoff.envs.alfworld.games.files import Game, find_source
+from handoff.envs.alfworld.games.files import Game
+from handoff.envs.alfworld.games.sources import find_source
 from handoff.envs.alfworld.native import memory
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.records import Record

@@ -10,8 +10,7 @@ An adapter's own tests need four lines::
     def test_the_adapter_keeps_its_contract(case):
         case()
 
-Every check is one case, named after it.  pytest itself is not imported here, so this works under
-``unittest`` as well.
+Each case has the name of its check.  This module does not import pytest, so ``unittest`` can call the cases.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ import unittest
 from collections.abc import Mapping
 from typing import Any
 
-from handoff.conformance.checks import Check
+from handoff.conformance.checks import ContractCheck
 from handoff.conformance.subject import Settings, Subject
 from handoff.conformance.suite import CHECKS, FAILED, PASSED, SKIPPED, Result, run_check
 from handoff.environment import Environment
 
 
 class Case:
-    """One check of one adapter.  Calling it raises ``AssertionError`` with what was seen and what to do, or
-    ``unittest.SkipTest`` with the reason, which pytest reports as a skip."""
+    """One check of one adapter.  A call raises ``AssertionError`` with the fault and the advice, or
+    ``unittest.SkipTest`` with the reason."""
 
-    def __init__(self, check: Check, subject: Subject) -> None:
+    def __init__(self, check: ContractCheck, subject: Subject) -> None:
         self.check = check
         self.subject = subject
-        self.__name__ = check.name  # what pytest makes the case's id of
+        self.__name__ = check.name  # pytest makes the case's id from it
         self.__doc__ = check.title
 
     def result(self) -> Result:
-        """The outcome, once the checks that this one needs have passed."""
+        """Run the checks that this one needs, then this one."""
         earlier: dict[str, Result] = {}
         by_name = {check.name: check for check in CHECKS}
         for name in _needed(self.check, by_name):
@@ -54,7 +53,7 @@ class Case:
         assert result.status == PASSED
 
 
-def _needed(check: Check, by_name: Mapping[str, Check]) -> list[str]:
+def _needed(check: ContractCheck, by_name: Mapping[str, ContractCheck]) -> list[str]:
     order: list[str] = []
     for name in check.needs:
         order += [other for other in (*_needed(by_name[name], by_name), name) if other not in order]
@@ -70,7 +69,7 @@ def conformance_cases(
 ) -> list[Case]:
     """The suite's checks of the adapter class ``environment``, made with keyword ``options``.
 
-    The cases share instances and episodes, so the whole list costs little more than its dearest case.  Raises
+    The cases share instances and episodes, so the whole list costs little more than its slowest case.  Raises
     :class:`~handoff.errors.UsageError` for a split that the adapter does not have.
     """
     subject = Subject(environment, options, settings or Settings(), name)

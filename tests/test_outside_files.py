@@ -78,7 +78,7 @@ def test_nothing_but_a_file_is_written_over_or_waited_for(
     link.symlink_to(tmp_path / "elsewhere")
     for path in (pipe, link):
         page = ["--html", str(path)]
-        assert "exists and is not of a page" in refusal(capsys, "report", str(run), "--draws", "100", *page)
+        assert "exists, and handoff did not write it" in refusal(capsys, "report", str(run), "--draws", "100", *page)
         with pytest.raises(OSError, match="not a regular file"):
             write_atomically(path, b"x")
     assert pipe.is_fifo()
@@ -111,11 +111,11 @@ def test_a_page_is_written_over_an_earlier_one_and_over_nothing_else(
     page, twin = tmp_path / "mine.html", tmp_path / "mine.json"
     words = ["report", str(run), "--draws", "100", "--html", str(page)]
     twin.write_text("precious")
-    assert f"{twin} exists and is not of a page that handoff wrote" in refusal(capsys, *words)
+    assert f"{twin} exists, and handoff did not write it" in refusal(capsys, *words)
     assert (twin.read_text(), page.exists()) == ("precious", False)
     twin.unlink()
     page.write_text("precious")
-    assert f"{page} exists and is not of a page that handoff wrote" in refusal(capsys, *words)
+    assert f"{page} exists, and handoff did not write it" in refusal(capsys, *words)
     assert (page.read_text(), twin.exists()) == ("precious", False)
     page.unlink()
     for _ in range(2):

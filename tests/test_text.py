@@ -25,7 +25,7 @@ def table(reacher: str, solver: str = "s") -> str:
 
 def test_control_characters_and_surrogates_are_written_as_escapes() -> None:
     assert printable("a\x1b[31mb\nc\ud800é") == "a\\x1b[31mb\\nc\\ud800é"
-    with pytest.raises(DataError, match="control character"):
+    with pytest.raises(DataError, match="unprintable character"):
         require_printable("task", ["fine", "a\x1b[31m"])
 
 

@@ -18,7 +18,8 @@ from handoff import frontier
 from handoff.environment import Environment
 from handoff.envs.alfworld.compiled.engine import ENGINE_VERSION, CompiledEpisode, CompiledGame, Snapshot
 from handoff.envs.alfworld.compiled.sas import NotTranslated
-from handoff.envs.alfworld.games.files import SPLITS, Game, find_source, mask_sentence
+from handoff.envs.alfworld.games.files import SPLITS, Game, mask_sentence
+from handoff.envs.alfworld.games.sources import find_source
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task

@@ -1,1 +1,1 @@
-"""Does an adapter keep the contract of :class:`handoff.environment.Environment`?"""
+"""Checks whether an adapter keeps the contract of :class:`handoff.environment.Environment`."""

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterator, Mapping
 import attrs
 
 from handoff import frontier
-from handoff.conformance.checks import Check, check
+from handoff.conformance.checks import ContractCheck, check
 from handoff.conformance.subject import (
-    Episode,
+    PlayedEpisode,
     Skipped,
     Subject,
     compare,
@@ -23,7 +23,7 @@ from handoff.environment import Certified, DistanceOracle, Environment, Frontier
 from handoff.records import Certificate
 
 #: In the order in which they are run.
-CHECKS: list[Check] = []
+CHECKS: list[ContractCheck] = []
 
 
 @check(CHECKS, "snapshots", "A restored snapshot goes on as the episode did", "records")
@@ -46,7 +46,7 @@ def _snapshots(subject: Subject) -> str:
             if environment.snapshot() != taken[position]:
                 fail("the snapshot of a restored state differs from the snapshot it was restored from", advice)
             records += [environment.step(action) for action in episode.actions[position:]]
-            rest = Episode(episode.task, episode.seed, episode.actions[position:], episode.records[position:])
+            rest = PlayedEpisode(episode.task, episode.seed, episode.actions[position:], episode.records[position:])
             compare(rest, records, f"restored after {position} actions", advice)
             restored += 1
     merged = sum(_equal_snapshots(subject, episode) for episode in subject.walks())
@@ -65,37 +65,37 @@ def _snapshot(environment: Snapshots) -> Hashable:
     return first
 
 
-def _equal_snapshots(subject: Subject, episode: Episode, states: int = 40, pairs: int = 3) -> int:
-    """Two paths to one snapshot must have one future: reach both by reset and replay, and compare what follows."""
+def _equal_snapshots(subject: Subject, episode: PlayedEpisode, states: int = 40, pairs: int = 3) -> int:
+    """Compare the futures of paths that lead to one snapshot, each path reached by reset and replay."""
     environment = subject.shared
     assert isinstance(environment, Snapshots)
     record = environment.reset(episode.task, episode.seed)
     reached: dict[Hashable, tuple[str, ...]] = {environment.snapshot(): ()}
     queue = [(environment.snapshot(), record)]
     compared = 0
-    for state, shown in queue:
-        for action in () if over(shown) else shown.admissible[:12]:
+    for state, current in queue:
+        for action in () if over(current) else current.admissible[:12]:
             environment.restore(state)
             after = environment.step(action)
-            path, found = (*reached[state], action), environment.snapshot()
-            if found not in reached:
+            path, snapshot = (*reached[state], action), environment.snapshot()
+            if snapshot not in reached:
                 if len(reached) < states:
-                    reached[found] = path
-                    queue.append((found, after))
+                    reached[snapshot] = path
+                    queue.append((snapshot, after))
                 continue
             if compared == pairs:
                 return compared
             compared += 1
-            known = reached[found]
+            other_path = reached[snapshot]
             for following in after.admissible[:3]:
-                # The records of the two states themselves may tell how each was reached; what follows may not.
+                # The records of the two states may say how each was reached; later records may not.
                 one = play(environment, episode.task, episode.seed, (*path, following))[-1]
-                other = play(environment, episode.task, episode.seed, (*known, following))[-1]
-                unlike = differs(one, other)
-                if unlike:
+                other = play(environment, episode.task, episode.seed, (*other_path, following))[-1]
+                unequal = differs(one, other)
+                if unequal:
                     fail(
-                        f"the paths {path} and {known} lead to equal snapshots, but {following!r} has different "
-                        f"records from them: {unlike}",
+                        f"the paths {path} and {other_path} lead to equal snapshots, but {following!r} has different "
+                        f"records from them: {unequal}",
                         "put what distinguishes the two states into the snapshot",
                     )
             environment.reset(episode.task, episode.seed)
@@ -107,14 +107,14 @@ def _planner(subject: Subject) -> str:
     environment = subject.shared
     if not isinstance(environment, Planner):
         raise Skipped("the adapter has no plan(); the `expert` and `noisy` policies need one")
-    found, asked = 0, 0
+    plans = states = 0
     for episode in subject.walks():
         for position in sorted({0, len(episode.actions) // 2}):
             if over(episode.records[position]):
                 continue
             play(environment, episode.task, episode.seed, episode.actions[:position])
             plan = environment.plan()
-            asked += 1
+            states += 1
             if not isinstance(plan, tuple) or not all(isinstance(action, str) for action in plan):
                 fail(f"plan() returned {plan!r:.80}", "return a tuple of actions, empty if none is known")
             again = environment.plan()
@@ -122,27 +122,27 @@ def _planner(subject: Subject) -> str:
                 fail("plan() differs when it is asked twice", "make the plan a function of the state alone")
             if not plan:
                 continue
-            found += 1
+            plans += 1
             if isinstance(environment, Stochastic):
-                # A plan is one way that chance may take: it is only asked to be possible.
-                shown = episode.records[position]
-                if plan[0] not in shown.admissible:
+                # Chance may defeat a plan, so its first action need only be possible.
+                record = episode.records[position]
+                if plan[0] not in record.admissible:
                     fail(f"the plan starts with {plan[0]!r}, which is not admissible", "plan over admissible actions")
                 continue
-            shown = episode.records[position]
+            record = episode.records[position]
             for number, action in enumerate(plan, 1):
-                if action not in shown.admissible:
+                if action not in record.admissible:
                     fail(f"action {number} of the plan, {action!r}, is not admissible", "plan over admissible actions")
-                shown = environment.step(action)
-                if shown.won != (number == len(plan)):
+                record = environment.step(action)
+                if record.won != (number == len(plan)):
                     fail(
                         f"task {episode.task.name}, after {position} actions: the plan of {len(plan)} actions "
-                        f"{'wins at' if shown.won else 'has not won after'} action {number}",
+                        f"{'wins at' if record.won else 'has not won after'} action {number}",
                         "return actions that win exactly at the last one",
                     )
-    if not found:
-        raise Skipped(f"plan() knew none from {asked} states")
-    return f"{found} plans from {asked} states"
+    if not plans:
+        raise Skipped(f"plan() knew none from {states} states")
+    return f"{plans} plans from {states} states"
 
 
 @check(CHECKS, "frontier", "Every way to search the frontier gives the same certificate", "records")
@@ -156,54 +156,59 @@ def _frontier(subject: Subject) -> str:
     counts = {"certify()": 0, "snapshots": 0, "outcomes": 0, "reset and replay": 0}
     for episode, position in _checkpoints(subject):
         states += 1
-        prefix, shown = episode.actions[:position], episode.records[position]
+        prefix, record = episode.actions[:position], episode.records[position]
         for depth in range(1, subject.settings.depth + 1):
             where = f"task {episode.task.name}, after {position} actions, depth {depth}"
-            cost = len(shown.admissible) ** depth
-            found: dict[str, Certificate] = {}
+            cost = len(record.admissible) ** depth
+            certificates: dict[str, Certificate] = {}
             if isinstance(environment, FrontierOracle):
                 play(environment, episode.task, episode.seed, prefix)
-                found["certify()"] = environment.certify(depth)
-                if not isinstance(found["certify()"], Certificate):
-                    fail(f"certify({depth}) returned a {type(found['certify()']).__name__}", "return a Certificate")
-                _claims(environment, episode, position, found["certify()"], where)
+                certificates["certify()"] = environment.certify(depth)
+                if not isinstance(certificates["certify()"], Certificate):
+                    fail(
+                        f"certify({depth}) returned a {type(certificates['certify()']).__name__}",
+                        "return a Certificate",
+                    )
+                _claims(environment, episode, position, certificates["certify()"], where)
             if cost <= sequences and isinstance(environment, Snapshots):
                 sequences -= cost
                 play(environment, episode.task, episode.seed, prefix)
                 if drawn:
-                    found["outcomes"] = frontier.search_outcomes(environment, shown, depth)
+                    certificates["outcomes"] = frontier.search_outcomes(environment, record, depth)
                 else:
-                    found["snapshots"] = frontier.search_here(environment, shown, depth)
+                    certificates["snapshots"] = frontier.search_here(environment, record, depth)
             if cost <= replays and not drawn:
                 replays -= cost
-                found["reset and replay"] = frontier.search(environment, episode.task, episode.seed, prefix, depth)
-            for way in found:
+                certificates["reset and replay"] = frontier.search(
+                    environment, episode.task, episode.seed, prefix, depth
+                )
+            for way in certificates:
                 counts[way] += 1
-            _agree(found, where)
-            members += any(certificate.member for certificate in found.values())
+            _agree(certificates, where)
+            members += any(certificate.member for certificate in certificates.values())
     if not states:
         raise Skipped("every walk ended at once")
-    told = ", ".join(f"{count} by {way}" for way, count in counts.items() if count)
-    return f"{states} states, {members} times on a frontier; certificates: {told}"
+    ways = ", ".join(f"{count} by {way}" for way, count in counts.items() if count)
+    return f"{states} states, {members} times on a frontier; certificates: {ways}"
 
 
-def _agree(found: Mapping[str, Certificate], where: str) -> None:
-    """All ways must give equal certificates; reset and replay, the last one, is right by definition."""
-    ways = list(found)
+def _agree(certificates: Mapping[str, Certificate], where: str) -> None:
+    """All ways must give equal certificates.  The last way, reset and replay, is right by definition."""
+    ways = list(certificates)
     for way in ways[:-1]:
         for field in attrs.fields_dict(Certificate):
-            ours, theirs = getattr(found[way], field), getattr(found[ways[-1]], field)
+            ours, theirs = getattr(certificates[way], field), getattr(certificates[ways[-1]], field)
             if ours != theirs:
                 fail(
                     f"{where}: {field} is {ours!r:.120} by {way} and {theirs!r:.120} by {ways[-1]}",
                     "count every action sequence of every completed level, list all bridges in admissible order, and "
-                    "stop after the first level with a win; or a restored snapshot is not the state it was taken of",
+                    "stop after the first level with a win; or restore the state that the snapshot was taken of",
                 )
 
 
-def _checkpoints(subject: Subject) -> Iterator[tuple[Episode, int]]:
-    """States for the oracle: where the walks start and stop, and on the way of the plans 3, 2 and 1 before success."""
-    # The plans' states first: there the answers are not empty, and plain searches may run out.
+def _checkpoints(subject: Subject) -> Iterator[tuple[PlayedEpisode, int]]:
+    """States for the oracle: start and end of each walk, and 3, 2 and 1 actions before the success of each plan."""
+    # The plans' states come first: their answers are not empty, and the plain searches have a limit in all.
     walks = subject.walks()
     for episode in [*subject.episodes()[len(walks) :], *walks]:
         last = len(episode.actions)
@@ -213,59 +218,62 @@ def _checkpoints(subject: Subject) -> Iterator[tuple[Episode, int]]:
                 yield episode, position
 
 
-def _claims(environment: Environment, episode: Episode, position: int, found: Certificate, where: str) -> None:
-    """What a certificate says of itself: consistent counts, and a path that wins exactly at its end."""
-    shown = episode.records[position]
+def _claims(environment: Environment, episode: PlayedEpisode, position: int, stated: Certificate, where: str) -> None:
+    """A certificate must have consistent counts and a path that wins exactly at its end."""
+    record = episode.records[position]
     advice = "see the definition of Certificate in handoff.records"
-    if found.member != (found.distance == found.depth):
-        fail(f"{where}: member is {found.member} and distance {found.distance}", advice)
-    if found.distance is None:
-        if found.path or found.bridges:
+    if stated.member != (stated.distance == stated.depth):
+        fail(f"{where}: member is {stated.member} and distance {stated.distance}", advice)
+    if stated.distance is None:
+        if stated.path or stated.bridges:
             fail(f"{where}: there is a path or a bridge though no win was found", advice)
         return
-    if len(found.path) != found.distance or found.path[:1] != found.bridges[:1] or found.distance > found.depth:
-        fail(f"{where}: path {found.path}, bridges {found.bridges} and distance {found.distance} disagree", advice)
-    if not set(found.bridges) <= set(shown.admissible):
-        fail(f"{where}: a bridge is not admissible: {found.bridges}", advice)
-    if found.tried[:1] != (len(shown.admissible),):
-        fail(f"{where}: {found.tried[:1]} first actions tried of {len(shown.admissible)} admissible", advice)
+    if len(stated.path) != stated.distance or stated.path[:1] != stated.bridges[:1] or stated.distance > stated.depth:
+        fail(
+            f"{where}: path {stated.path}, bridges {stated.bridges} and distance {stated.distance} disagree",
+            advice,
+        )
+    if not set(stated.bridges) <= set(record.admissible):
+        fail(f"{where}: a bridge is not admissible: {stated.bridges}", advice)
+    if stated.tried[:1] != (len(record.admissible),):
+        fail(f"{where}: {stated.tried[:1]} first actions tried of {len(record.admissible)} admissible", advice)
     if isinstance(environment, Stochastic):
         return
-    records = play(environment, episode.task, episode.seed, (*episode.actions[:position], *found.path))
+    records = play(environment, episode.task, episode.seed, (*episode.actions[:position], *stated.path))
     won = [record.won for record in records[position + 1 :]]
-    if won != [False] * (found.distance - 1) + [True]:
-        fail(f"{where}: the path {found.path} does not win exactly at its end", advice)
+    if won != [False] * (stated.distance - 1) + [True]:
+        fail(f"{where}: the path {stated.path} does not win exactly at its end", advice)
 
 
 @check(CHECKS, "distance", "Distances agree with the certificates, with the steps and with the plans", "records")
 def _distance(subject: Subject) -> str:
     environment = subject.shared
     if not isinstance(environment, DistanceOracle):
-        raise Skipped("the adapter has no distance(); it is found by searching")
+        raise Skipped("the adapter has no distance(); it is found by a search")
     far, known = 10_000, 0
     advice = "return the least number of actions that can succeed, None if it is more than the limit or there is none"
     for episode in subject.episodes():
-        found = list[int | None]()
+        distances = list[int | None]()
         record = environment.reset(episode.task, episode.seed)
         for position in range(len(episode.records)):
             where = f"task {episode.task.name}, after {position} actions"
             moves = environment.distance(far)
-            found.append(moves)
+            distances.append(moves)
             if record.won != (moves == 0):
                 fail(f"{where}: distance {moves} though won is {record.won}", advice)
             if moves and (environment.distance(moves), environment.distance(moves - 1)) != (moves, None):
                 fail(f"{where}: the distance is {moves} and distance(limit) does not keep to its limit", advice)
-            before = found[position - 1] if position else None
+            before = distances[position - 1] if position else None
             if before is not None and moves is not None and moves < before - 1:
                 fail(f"{where}: one action took the distance from {before} to {moves}", advice)
             if position < len(episode.actions):
                 record = environment.step(episode.actions[position])
         if record.won and not isinstance(environment, Stochastic):
-            for position, moves in enumerate(found):
+            for position, moves in enumerate(distances):
                 left = len(episode.actions) - position
                 if moves is None or moves > left:
                     fail(f"task {episode.task.name}: {left} actions won from where the distance was {moves}", advice)
-        known += sum(moves is not None for moves in found)
+        known += sum(moves is not None for moves in distances)
     if not isinstance(environment, FrontierOracle):
         return f"{known} distances"
     compared = 0

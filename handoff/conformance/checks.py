@@ -6,28 +6,29 @@ from collections.abc import Callable
 
 import attrs
 
-from handoff.conformance.subject import (
-    Subject,
-)
+from handoff.conformance.subject import Subject
 
 
 @attrs.frozen
-class Check:
-    """``run`` returns what was seen when all is well; ``needs`` names checks without which it makes no sense."""
+class ContractCheck:
+    """One requirement of the contract."""
 
     name: str
+    #: The requirement, in a few words.
     title: str
+    #: Returns a summary, or raises ``Failed`` or ``Skipped``.
     run: Callable[[Subject], str]
+    #: Names of the checks that must pass first.
     needs: tuple[str, ...] = ()
 
 
 def check(
-    checks: list[Check], name: str, title: str, *needs: str
+    checks: list[ContractCheck], name: str, title: str, *needs: str
 ) -> Callable[[Callable[[Subject], str]], Callable[[Subject], str]]:
-    """Adds the decorated function to ``checks``."""
+    """Add the decorated function to ``checks``."""
 
     def register(run: Callable[[Subject], str]) -> Callable[[Subject], str]:
-        checks.append(Check(name, title, run, needs))
+        checks.append(ContractCheck(name, title, run, needs))
         return run
 
     return register

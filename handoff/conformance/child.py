@@ -1,4 +1,4 @@
-"""The other process of the conformance suite: play the same episodes in a new interpreter, with another hash seed."""
+"""The same episodes in a new interpreter with another hash seed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CHILD = (
 
 
 def ask_child(subject: Subject) -> dict[str, Any]:
-    """Play the episodes in a new interpreter.  Not a fork: a fork would inherit the very state that must not matter."""
+    """Play the episodes in a new interpreter.  A fork would inherit the state that must not matter."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer.json"
         request = {
-            # The empty entry means the working folder, which a child started elsewhere would read differently.
+            # The empty entry means the working folder, so a child in another folder would read it differently.
             "path": [os.path.abspath(entry) for entry in sys.path],
             "module": subject.cls.__module__,
             "qualname": subject.cls.__qualname__,
@@ -43,7 +43,7 @@ def ask_child(subject: Subject) -> dict[str, Any]:
         }
         other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-c", _CHILD],
                 input=json.dumps(request).encode(),
                 stdout=subprocess.DEVNULL,
@@ -56,7 +56,7 @@ def ask_child(subject: Subject) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = json.loads(path.read_bytes())
         except (OSError, ValueError):
-            lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+            lines = process.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
             fail(f"a new process could not play the episodes: {lines[-1]:.300}", "make the class importable by name")
     if "error" in answer:
         fail(f"in a new process the adapter raised {answer['error']}", "do not rely on what this process has set up")
@@ -64,7 +64,7 @@ def ask_child(subject: Subject) -> dict[str, Any]:
 
 
 def child(request: Mapping[str, Any]) -> None:
-    """The other process's side: play the episodes of ``request`` and write the answer where it says."""
+    """Play the episodes of ``request`` in this process and write the answer to its file."""
     answer: dict[str, Any]
     try:
         cls: Any = importlib.import_module(request["module"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handoff.canonical import canonical
-from handoff.conformance.checks import Check, check
+from handoff.conformance.checks import ContractCheck, check
 from handoff.conformance.subject import (
     Skipped,
     Subject,
@@ -23,9 +23,9 @@ from handoff.errors import HandoffError
 from handoff.records import Record, Task, from_json, to_json
 
 #: In the order in which they are run.
-CHECKS: list[Check] = []
+CHECKS: list[ContractCheck] = []
 
-#: Action texts that no adapter may choke on: a policy is a language model, and its text reaches ``step`` as it is.
+#: Texts that ``step`` must accept: the text of a language model reaches it unchanged.
 ODD_ACTIONS = ("", " ", "no such action", "go\nto\tnowhere", "\x00", "漢字 \ud800", "{6*7} %s \\", "x" * 5000)
 
 
@@ -52,18 +52,18 @@ def _create(subject: Subject) -> str:
     except (TypeError, ValueError) as error:
         fail(f"its options are not JSON-safe ({reason(error)})", "take only options that JSON has a form for")
     first, second = subject.make(), subject.make()
-    told = first.describe()
+    description = first.describe()
     try:
-        identity = canonical(dict(told))
+        identity = canonical(dict(description))
     except (TypeError, ValueError) as error:
         fail(f"describe() is not JSON-safe ({reason(error)})", "return only strings, numbers, lists and dicts")
     if canonical(dict(second.describe())) != identity:
         fail("describe() differs between two instances", "describe versions and digests, not this instance")
-    for path in absolute_paths(told):
+    for path in absolute_paths(description):
         fail(f"describe() names a path of this machine: {path}", "describe data by its digest, not by where it lies")
     second.close()
     second.close()
-    return f"describe() has {len(told)} entries"
+    return f"describe() has {len(description)} entries"
 
 
 @check(CHECKS, "splits", "Splits are named, and an unknown one is refused", "create")
@@ -76,12 +76,12 @@ def _splits(subject: Subject) -> str:
     unknown = "no-such-split"
     advice = f"raise handoff.errors.UsageError for a split that is not one of {', '.join(splits)}"
     try:
-        found = subject.make().tasks(unknown)
+        tasks = subject.make().tasks(unknown)
     except HandoffError:
         return ", ".join(splits)
     except Exception as error:
         fail(f"tasks({unknown!r}) raised {reason(error)}", advice)
-    fail(f"tasks({unknown!r}) returned {len(found)} tasks", advice)
+    fail(f"tasks({unknown!r}) returned {len(tasks)} tasks", advice)
 
 
 @check(CHECKS, "tasks", "Every split has tasks, with unique ids, in a stable order", "splits")
@@ -117,9 +117,9 @@ def _tasks(subject: Subject) -> str:
         if list(second.tasks(split)) != tasks:
             fail(f"split {split!r} is listed differently the second time", "sort the tasks by a fixed key")
         if split == subject.split:
-            told = first.describe(tasks[: subject.settings.tasks])
-            canonical(dict(told))
-            for path in absolute_paths(told):
+            description = first.describe(tasks[: subject.settings.tasks])
+            canonical(dict(description))
+            for path in absolute_paths(description):
                 fail(f"describe(tasks) names a path of this machine: {path}", "describe data by its digest")
         counts.append(f"{split}: {len(tasks)} of {len({task.type for task in tasks})} types")
     return "; ".join(counts)
@@ -166,7 +166,7 @@ def _admissible(subject: Subject) -> str:
 @check(CHECKS, "inadmissible", "An action that is not admissible is a step like any other", "records")
 def _inadmissible(subject: Subject) -> str:
     episode = subject.walks()[0]
-    runs: list[list[Record]] = []
+    plays: list[list[Record]] = []
     advice = "let step() take any text: answer with the unchanged state and a remark in the observation"
     for _ in range(2):
         environment = subject.make()
@@ -183,13 +183,13 @@ def _inadmissible(subject: Subject) -> str:
                 fail(f"step({action!r:.40}) gave an unusable record: {'; '.join(faults)}", advice)
             if records[-1].won:
                 fail(f"step({action!r:.40}) won, though it is not admissible", advice)
-        runs.append(records)
+        plays.append(records)
         environment.close()
-    for position, pair in enumerate(zip(*runs, strict=True)):
-        found = differs(*pair)
-        if found:
-            fail(f"odd action {position} is answered differently the second time: {found}", advice)
-    return f"{len(runs[0]) - 1} odd texts, among them an empty one and one that UTF-8 has no form for"
+    for position, pair in enumerate(zip(*plays, strict=True)):
+        unequal = differs(*pair)
+        if unequal:
+            fail(f"odd action {position} is answered differently the second time: {unequal}", advice)
+    return f"{len(plays[0]) - 1} odd texts, among them an empty one and one that UTF-8 has no form for"
 
 
 @check(CHECKS, "terminal", "After its end an episode neither fails nor haunts the next one", "records")
@@ -225,7 +225,7 @@ def _bad_task(subject: Subject) -> str:
     try:
         environment.reset(task, episode.seed)
     except HandoffError as error:
-        told = str(error)
+        refusal = str(error)
     except Exception as error:
         fail(f"reset() of a task that does not exist raised {reason(error)}", advice)
     else:
@@ -237,4 +237,4 @@ def _bad_task(subject: Subject) -> str:
         "leave the instance usable when reset() refuses a task",
     )
     environment.close()
-    return f"{told:.120}"
+    return f"{refusal:.120}"

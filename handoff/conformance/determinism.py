@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handoff.canonical import canonical
-from handoff.conformance.checks import Check, check
+from handoff.conformance.checks import ContractCheck, check
 from handoff.conformance.child import ask_child
 from handoff.conformance.subject import (
     Skipped,
@@ -17,7 +17,7 @@ from handoff.conformance.subject import (
 from handoff.records import Record, from_json, to_json
 
 #: In the order in which they are run.
-CHECKS: list[Check] = []
+CHECKS: list[ContractCheck] = []
 
 
 @check(CHECKS, "determinism", "Two resets and the same actions give the same records", "records")

@@ -16,26 +16,26 @@ from handoff.records import Record, Task, from_json, to_json
 from handoff.replay import difference
 from handoff.seeds import derive
 
-#: A plan is followed for so many actions.
+#: Number of actions after which a plan is followed no further.
 LONGEST_PLAN = 100
 
 
 @attrs.frozen
 class Settings:
-    """How much is tried.
+    """The extent of the checks."""
 
-    ``split``: where the played tasks come from (``None``: the adapter's first split; the task lists of all splits are
-    checked in any case).  ``tasks``: how many are played.  ``steps``: actions of each random walk.  ``depth``: greatest
-    depth of the frontier searches.  ``replays`` and ``sequences``: how many action sequences the plain searches may
-    try in all where each costs a reset, and where each costs one restored step.
-    """
-
+    #: Split of the played tasks, or None for the adapter's first one.  The task lists of all splits are checked.
     split: str | None = None
+    #: Number of tasks played.
     tasks: int = 2
+    #: Actions per random walk.
     steps: int = 6
+    #: Greatest depth of the frontier searches.
     depth: int = 2
     seed: int = 0
+    #: Action sequences that searches by reset and replay may try in all.
     replays: int = 60
+    #: Action sequences that searches by snapshots may try in all.
     sequences: int = 20_000
 
     def __attrs_post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Settings:
 
 
 class Failed(Exception):
-    """A check found a fault: what was seen, and what to do about it."""
+    """A check found a fault.  ``detail`` says which, and ``advice`` says how to mend it."""
 
     def __init__(self, detail: str, advice: str) -> None:
         super().__init__(detail)
@@ -53,7 +53,7 @@ class Failed(Exception):
 
 
 class Skipped(Exception):
-    """A check has nothing to look at, for this reason."""
+    """A check does not apply, for this reason."""
 
 
 def fail(detail: str, advice: str) -> NoReturn:
@@ -66,17 +66,18 @@ def reason(error: BaseException) -> str:
 
 
 @attrs.frozen
-class Episode:
-    """A played episode: ``records`` has one entry more than ``actions`` (the one after reset comes first)."""
+class PlayedEpisode:
+    """A recorded episode."""
 
     task: Task
     seed: int
     actions: tuple[str, ...]
+    #: The record after reset, then one record per action.
     records: tuple[Record, ...]
 
 
 def record_faults(record: object) -> list[str]:
-    """What keeps ``record`` from being a complete, JSON-safe Record (empty: nothing does)."""
+    """The faults of ``record``: a complete, JSON-safe Record has none."""
     if not isinstance(record, Record):
         return [f"it is a {type(record).__name__}, not a Record"]
     faults = []
@@ -104,20 +105,20 @@ def record_faults(record: object) -> list[str]:
 
 
 def differs(expected: Record, actual: Record) -> str | None:
-    found = difference(expected, actual)
-    return None if found is None else f"{found[0]} {found[1]!r:.120} against {found[2]!r:.120}"
+    unequal = difference(expected, actual)
+    return None if unequal is None else f"{unequal[0]} {unequal[1]!r:.120} against {unequal[2]!r:.120}"
 
 
 def play(environment: Environment, task: Task, seed: int, actions: Sequence[str]) -> tuple[Record, ...]:
     return (environment.reset(task, seed), *(environment.step(action) for action in actions))
 
 
-def compare(episode: Episode, records: Sequence[Record], where: str, advice: str) -> None:
+def compare(episode: PlayedEpisode, records: Sequence[Record], where: str, advice: str) -> None:
     for position, (expected, actual) in enumerate(zip(episode.records, records, strict=True)):
-        found = differs(expected, actual)
-        if found:
+        unequal = differs(expected, actual)
+        if unequal:
             after = "reset" if position == 0 else f"action {position} ({episode.actions[position - 1]!r:.60})"
-            fail(f"task {episode.task.name}, after {after}, {where}: {found}", advice)
+            fail(f"task {episode.task.name}, after {after}, {where}: {unequal}", advice)
 
 
 class Subject:
@@ -143,7 +144,7 @@ class Subject:
         self.settings = settings
         self.name = name or str(getattr(cls, "name", cls.__name__))
         self._instances: list[Environment] = []
-        self._episodes: list[Episode] | None = None
+        self._episodes: list[PlayedEpisode] | None = None
         self._shared: Environment | None = None
 
     def make(self) -> Environment:
@@ -153,7 +154,7 @@ class Subject:
 
     @property
     def shared(self) -> Environment:
-        """The instance that is reused wherever a check does not need a fresh one."""
+        """The instance of all checks that need no fresh one."""
         if self._shared is None:
             self._shared = self.make()
         return self._shared
@@ -163,7 +164,7 @@ class Subject:
         return self.settings.split or self.cls.splits[0]
 
     def tasks(self) -> list[Task]:
-        """The tasks that are played: spread evenly over the split, so that they differ in type where types differ."""
+        """The played tasks: spread evenly over the split, so that their types differ."""
         everything = list(self.shared.tasks(self.split))
         if not everything:
             raise Skipped(f"split {self.split!r} has no tasks")
@@ -173,28 +174,28 @@ class Subject:
     def seed_of(self, task: Task) -> int:
         return derive(self.settings.seed, task.id, "check")
 
-    def episodes(self) -> list[Episode]:
-        """A random walk over admissible actions for every task, then, where there is a plan, the plan's episode."""
+    def episodes(self) -> list[PlayedEpisode]:
+        """A random walk per task, then the episode of each task's plan, if it has one."""
         if self._episodes is None:
             walks = [self._walk(task) for task in self.tasks()]
             plans = [self._planned(task) for task in self.tasks()] if isinstance(self.shared, Planner) else []
             self._episodes = walks + [episode for episode in plans if episode.actions]
         return self._episodes
 
-    def walks(self) -> list[Episode]:
+    def walks(self) -> list[PlayedEpisode]:
         return self.episodes()[: len(self.tasks())]
 
-    def _walk(self, task: Task) -> Episode:
+    def _walk(self, task: Task) -> PlayedEpisode:
         seed = self.seed_of(task)
         records, actions = [self.shared.reset(task, seed)], list[str]()
         while len(actions) < self.settings.steps and not record_faults(records[-1]) and not over(records[-1]):
             choices = records[-1].admissible
             actions.append(choices[derive(seed, "walk", len(actions)) % len(choices)])
             records.append(self.shared.step(actions[-1]))
-        return Episode(task, seed, tuple(actions), tuple(records))
+        return PlayedEpisode(task, seed, tuple(actions), tuple(records))
 
-    def _planned(self, task: Task) -> Episode:
-        """The plan as it was made at reset; where steps are drawn, made anew after every step."""
+    def _planned(self, task: Task) -> PlayedEpisode:
+        """Follow the plan made at reset.  A stochastic environment plans again after each step."""
         environment, seed = self.shared, self.seed_of(task)
         assert isinstance(environment, Planner)
         records, actions = [environment.reset(task, seed)], list[str]()
@@ -203,7 +204,7 @@ class Subject:
             actions.append(plan[0])
             records.append(environment.step(plan[0]))
             plan = environment.plan() if isinstance(environment, Stochastic) else plan[1:]
-        return Episode(task, seed, tuple(actions), tuple(records))
+        return PlayedEpisode(task, seed, tuple(actions), tuple(records))
 
     def close(self) -> None:
         while self._instances:

@@ -1,13 +1,13 @@
-"""The adapter conformance suite: does an environment keep the contract that everything else rests on?
+"""The adapter conformance suite.
 
-One invariant: whatever an adapter does, it becomes a result.  A check that finds a fault, or that the adapter makes
-raise, is *failed*, with what was seen and what to do about it; a check that has nothing to look at is *skipped*, with
-the reason; nothing that an adapter raises leaves this module.
+One invariant: each check becomes a result, and no exception of an adapter leaves this module.  A check is *failed* if
+it finds a fault or if the adapter raises; the result says which fault and how to mend it.  A check is *skipped*, with
+the reason, if it does not apply.
 
 The suite plays short episodes, so it can show that an adapter is wrong and cannot prove that it is right.  It plays
-every episode again on the same instance, on a fresh one, on one that was in the middle of another task, on two
-instances in turn, and in a new process with another hash seed, and compares canonical JSON.  ``handoff check`` prints
-it; :mod:`handoff.testing` gives the same checks to pytest.
+each episode again on the same instance, on a fresh one, on one in the middle of another task, on two instances in
+turn, and in a new process with another hash seed.  It compares canonical JSON.  ``handoff check`` prints the report;
+:mod:`handoff.testing` gives the same checks to pytest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from handoff import registry as adapters
 from handoff.conformance import abilities as ability_checks
 from handoff.conformance import contract, determinism
-from handoff.conformance.checks import Check
+from handoff.conformance.checks import ContractCheck
 from handoff.conformance.subject import Failed, Settings, Skipped, Subject, reason
 from handoff.environment import Environment
 from handoff.errors import HandoffError, UsageError
@@ -36,17 +36,21 @@ from handoff.registry import abilities, load
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 #: All checks, in the order in which they are run.
-CHECKS: tuple[Check, ...] = (*contract.CHECKS, *determinism.CHECKS, *ability_checks.CHECKS)
+CHECKS: tuple[ContractCheck, ...] = (*contract.CHECKS, *determinism.CHECKS, *ability_checks.CHECKS)
 
 
 @attrs.frozen
 class Result:
-    """One check's outcome: ``status`` is passed, failed or skipped; ``advice`` says what to do about a failure."""
+    """The outcome of one check."""
 
+    #: Name of the check.
     check: str
     title: str
+    #: Passed, failed or skipped.
     status: str
+    #: A summary, the fault, or the reason for the skip.
     detail: str
+    #: How to mend a failure.
     advice: str | None = None
 
 
@@ -83,8 +87,8 @@ class ConformanceReport:
 # Running --------------------------------------------------------------------------------------------------------------
 
 
-def run_check(check: Check, subject: Subject, earlier: Mapping[str, Result] | None = None) -> Result:
-    """The outcome of one check; ``earlier`` are the results of those that it may need."""
+def run_check(check: ContractCheck, subject: Subject, earlier: Mapping[str, Result] | None = None) -> Result:
+    """The outcome of one check.  ``earlier`` holds the results of the checks before it."""
     for needed in check.needs:
         if earlier and needed in earlier and earlier[needed].status != PASSED:
             return Result(check.name, check.title, SKIPPED, f"needs {needed!r}, which did not pass")
@@ -104,16 +108,16 @@ _UNEXPECTED = "mend the adapter so that this does not raise; a HandoffError is f
 
 
 def _place(error: BaseException, subject: Subject) -> str:
-    """Where in the adapter's own package an exception came from, as file name and line."""
+    """File name and line in the adapter's package where the exception was raised."""
     module = sys.modules.get(subject.cls.__module__)
     folder = os.path.dirname(getattr(module, "__file__", None) or "")
-    found, trace = "", error.__traceback__
+    place, trace = "", error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
         if folder and name.startswith(folder + os.sep):
-            found = f" (in {os.path.basename(name)}, line {trace.tb_lineno})"
+            place = f" (in {os.path.basename(name)}, line {trace.tb_lineno})"
         trace = trace.tb_next
-    return found
+    return place
 
 
 def check_class(
@@ -124,9 +128,8 @@ def check_class(
 ) -> ConformanceReport:
     """Run the whole suite on an adapter class.
 
-    ``name`` is the name that its entry point gives it (default: the class's own).  Raises
-    :class:`~handoff.errors.UsageError` for a split that the class does not have; whatever the adapter does is in the
-    report.
+    ``name`` is the name of its entry point (default: the name that the class gives).  Raises
+    :class:`~handoff.errors.UsageError` for a split that the class does not have, and nothing else.
     """
     settings = settings or Settings()
     subject = Subject(cls, options, settings, name)
@@ -151,9 +154,8 @@ def check_environment(
 ) -> ConformanceReport:
     """Run the whole suite on the installed adapter ``name``.
 
-    An adapter that is installed and cannot be loaded gets a report with that one failure.  Raises
-    :class:`~handoff.errors.UsageError` if none has this name, if it does not take the given options, or if it lacks
-    the split that is asked for.
+    An installed adapter that cannot be loaded gets a report with that one failure.  Raises
+    :class:`~handoff.errors.UsageError` if no adapter has this name, or if it lacks an option or the split.
     """
     settings = settings or Settings()
     points = adapters.registered()
@@ -167,11 +169,11 @@ def check_environment(
         return ConformanceReport(name, points[name].value, (), settings, (failed,))
     if options:
         with contextlib.redirect_stdout(sys.stderr):
-            adapters.create(name, options).close()  # an option that it does not take is the caller's mistake
+            adapters.create(name, options).close()  # an unknown option is the caller's mistake
     return check_class(cls, options, settings, name)
 
 
-# The host is looked at around the whole suite, so this check only reads what the others left behind.
+# This check compares the host before the whole suite with the host after it.
 _HOST = ("host", "The adapter leaves its host alone: arguments, folder, variables, output, global random state")
 
 
@@ -192,13 +194,13 @@ class _Host:
 
 
 def _host(before: _Host, after: _Host, printed: str, output_kept: bool) -> Result:
-    told = {
+    texts = {
         "argv": "sys.argv was changed",
         "folder": "the working folder was changed",
         "python_random": "Python's global random state was used",
         "numpy_random": "NumPy's global random state was used",
     }
-    faults = [text for name, text in told.items() if getattr(before, name) != getattr(after, name)]
+    faults = [text for name, text in texts.items() if getattr(before, name) != getattr(after, name)]
     names = {*before.variables, *after.variables}
     changed = sorted(name for name in names if before.variables.get(name) != after.variables.get(name))
     if changed:

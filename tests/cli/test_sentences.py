@@ -47,9 +47,9 @@ def test_a_policys_name_with_what_cannot_be_seen_is_refused_however_it_is_given(
     Path("study.toml").write_text(
         f'environment = "sokoban"\ncross = [{json.dumps(name)}]\n[policies]\n{json.dumps(name)} = "random"\n'
     )
-    assert "control character" in refusal(capsys, "run", "--config", "study.toml")
+    assert "unprintable character" in refusal(capsys, "run", "--config", "study.toml")
     Path(f"{name}.txt").write_text("look\n")
-    assert "control character" in refusal(capsys, "run", "sokoban", "--cross", f"actions:{name}.txt")
+    assert "unprintable character" in refusal(capsys, "run", "sokoban", "--cross", f"actions:{name}.txt")
     assert not Path("runs").exists()
 
 

@@ -385,7 +385,7 @@ def test_columns_may_stand_in_any_order_beside_others_and_a_byte_order_mark_is_n
         ('{"task": "a", "n": 4}\n', "line 1: no 'c'"),
         ('{"task": "a", "n": 4, "c": true}\n', "line 1: c is True, not a whole number"),
         ('{"task": "a", "n": 4, "c": 1}\n[1]\n', "line 2: an object with the keys"),
-        ('{"task": "a", "n": 4, "n": 5, "c": 1}\n', "key 'n' stands twice"),
+        ('{"task": "a", "n": 4, "n": 5, "c": 1}\n', "key 'n' occurs twice"),
         ('{"task": ["a"], "n": 4, "c": 1}\n', "task is ['a'], not a name"),
     ],
 )

@@ -98,7 +98,7 @@ def test_the_terminal_prints_the_papers_unseen_tables_from_a_run_folder_alone(un
 
 
 def test_the_seen_split_has_the_papers_budget_contrast_and_gaps(seen: Path) -> None:
-    text = output_of(numbers.document(study.load(seen), FAST))
+    text = printed(numbers.document(study.load(seen), FAST))
     assert re.search(r"rl at 8 − sft at 48 +│ +\+31\.7 \[", text)
     assert "Reach gap of +65.8 points" in text
     assert "same-state Solve gap of +26.5 points" in text
@@ -166,7 +166,7 @@ def test_one_reacher_and_one_solver_print_what_they_can_and_name_what_they_lack(
     one = report_runs.table(["a"], ["b"], lambda w, t, s: s == 0, lambda w, r, t, s: t > 1, ["x", "x", "y", "y"])
     loaded = study.load(report_runs.write(tmp_path / "run", one))
     document = numbers.document(loaded, FAST)
-    text = output_of(document)
+    text = printed(document)
     assert "a Reach gap needs a second reacher, a Solve gap a second solver, and the interaction (Eq. 4) both" in text
     assert "50.0% (4/8)" in text  # Reach: 4 of 8 trajectories
     assert "25.0% (2/8)" in text  # endpoint
@@ -185,7 +185,7 @@ def test_a_crossing_without_a_second_in_one_role_says_so(
     half = report_runs.table(reachers, solvers, lambda w, t, s: True, lambda w, r, t, s: r == 1, ["x"] * 4)
     loaded = study.load(report_runs.write(tmp_path / "run", half))
     document = numbers.document(loaded, FAST)
-    assert needs in output_of(document)
+    assert needs in printed(document)
     assert needs in REPORT.page(loaded, document)
 
 
@@ -207,7 +207,7 @@ def test_three_checkpoints_have_every_contrast_and_the_widest_leads(tmp_path: Pa
     assert document.results is not None
     figures_of = figures.figures(document.run, document.results)
     assert figures_of["interaction"][0].svg.count("<title>reacher ") == 9
-    assert "base → rl" in output_of(document)
+    assert "base → rl" in printed(document)
     REPORT.page(loaded, document)
 
 
@@ -224,7 +224,7 @@ def test_a_run_in_which_nobody_or_everybody_arrives_has_a_report(tmp_path: Path,
     else:
         assert solve["point"] is None
         assert "denominator" in solve["note"]
-    assert "Not resolved" in output_of(document)
+    assert "Not resolved" in printed(document)
     assert "NaN" not in json.dumps(document.to_json())
     assert 'id="fig-arrival"' in REPORT.page(loaded, document)
 
@@ -330,7 +330,7 @@ def test_text_of_the_run_is_never_markup(tmp_path: Path) -> None:
     written, twin = REPORT.write(loaded, document, tmp_path / "page.html")
     assert json.loads(twin.read_text())["run"]["split"] == HOSTILE
     assert written.read_bytes().decode()  # lone surrogates do not reach the file
-    assert HOSTILE in output_of(document).replace("\n", "")
+    assert HOSTILE in printed(document).replace("\n", "")
 
 
 def test_the_twin_never_takes_the_place_of_a_runs_own_file(unseen: Path) -> None:

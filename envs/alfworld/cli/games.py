@@ -127,7 +127,7 @@ Examples:
 @as_json
 def list_games(data: str | None, split: str | None, trust_games: bool, as_json: bool) -> None:
     """List games: split, task type, name, digest."""
-    from handoff.envs.alfworld.games.files import list_tasks
+    from handoff.envs.alfworld.games.sources import list_tasks
     from handoff.records import to_json
 
     tasks = list_tasks(data, split, trust_games)

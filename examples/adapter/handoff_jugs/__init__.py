@@ -1,4 +1,4 @@
-"""Water jug puzzles for ``handoff``: measure out the wanted amount with jugs that carry no marks."""
+"""Water jug puzzles for ``handoff``: measure out the wanted amount with jugs without marks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JugsEnvironment(Environment):
         self._wanted = 0
         self._amounts: Amounts = ()
 
-    # What every adapter has: tasks, reset, step ----------------------------------------------------------------------
+    # Every adapter has tasks, reset and step ----------------------------------------------------------------------
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in PUZZLES:
@@ -56,11 +56,11 @@ class JugsEnvironment(Environment):
 
     def step(self, action: str) -> Record:
         if self._wanted not in self._amounts:
-            # An action that is not possible still is a step: it changes nothing.
+            # An inadmissible action is a step that changes nothing.
             self._amounts = dict(self._moves(self._amounts)).get(action, self._amounts)
         return self._record()
 
-    # What some adapters have: exact clones and a plan ----------------------------------------------------------------
+    # Some adapters have exact clones and a plan -------------------------------------------------------------------
 
     def snapshot(self) -> Amounts:
         return self._amounts
@@ -83,10 +83,10 @@ class JugsEnvironment(Environment):
                     queue.append(after)
         return ()
 
-    # The rules -------------------------------------------------------------------------------------------------------
+    # The rules ----------------------------------------------------------------------------------------------------
 
     def _moves(self, amounts: Amounts) -> Iterator[tuple[str, Amounts]]:
-        """The actions that change something, each with the amounts that it leads to."""
+        """The actions that change an amount, each with the amounts after it."""
         for i, capacity in enumerate(self._capacities):
             if amounts[i] < capacity:
                 yield f"fill jug {i + 1}", _with(amounts, {i: capacity})
@@ -122,7 +122,7 @@ def _task(split: str, number: int) -> Task:
     capacities, wanted = PUZZLES[split][number]
     content = json.dumps({"environment": "jugs", "capacities": capacities, "wanted": wanted}, sort_keys=True)
     return Task(
-        id=hashlib.sha256(content.encode()).hexdigest(),  # what the task is, not where it stands
+        id=hashlib.sha256(content.encode()).hexdigest(),  # of the content of the task, not of its place
         name=f"{'-'.join(map(str, capacities))}-for-{wanted}",
         type={2: "two jugs", 3: "three jugs"}[len(capacities)],
         split=split,

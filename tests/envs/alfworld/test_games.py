@@ -11,7 +11,8 @@ import pytest
 from kit.shared import shared_path
 
 from handoff.envs.alfworld.games.builtin import BuiltinSource
-from handoff.envs.alfworld.games.files import FolderSource, Game, find_source, grammar_problem, load_game, mask_sentence
+from handoff.envs.alfworld.games.files import FolderSource, Game, grammar_problem, load_game, mask_sentence
+from handoff.envs.alfworld.games.sources import find_source
 from handoff.errors import DataError, UsageError
 from handoff.records import Task
 
