@@ -1,8 +1,8 @@
 """The estimands.  Each is declared once: a formula in ratios of counts, with its label, kind and equation.
 
-``formula(sums, ...)`` gives an array of B values, one per weighting of the tasks: the observed data are one
-weighting, a bootstrap draw is another.  A ratio with an empty denominator is NaN here and becomes a null with its reason
-in :mod:`handoff.estimation.bootstrap`.
+``formula(sums, ...)`` gives an array of B values, one per weighting of the tasks: the observed data are one weighting,
+a bootstrap draw is another.  A ratio with an empty denominator is NaN here; :mod:`handoff.estimation.bootstrap` makes a
+null of it, with the reason.
 
 Notation of the docstrings (paper: "Reach or Solve?"): A_w(i, s) says whether reacher w arrives on task i, seed slot s;
 Y_{w,r}(i, s) whether solver r then wins, 0 without arrival; a -> b is a contrast from checkpoint a to checkpoint b (SFT

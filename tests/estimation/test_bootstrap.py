@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def by_matrix(evaluation: Evaluation, plan: Plan, draws: int, seed: int) -> Floa
 @pytest.mark.parametrize("method", ["paper", "rescaled"])
 def test_looked_up_draws_equal_a_loop_written_bootstrap_on_the_same_draws_exactly(method: str) -> None:
     table = unbalanced()
-    plan = plan_of(table, method)
+    plan = plan_of(table, Intervals(method))
     fast_EB = drawn(Evaluation(table, SLOW), plan, 300, 11)
     counts_BT = counts_of(plan, 300, 11)
     size = dict(zip(table.types, SIZES, strict=True))
@@ -151,7 +152,7 @@ def test_rescaled_draws_have_the_variance_of_a_stratified_mean_and_ordinary_ones
     evaluation = Evaluation(table, [estimand("reach", reacher="rl")])
     by_jackknife = spread(evaluation, rescaled(table.strata))
     assert by_jackknife.variance_E[0] == pytest.approx(exact)
-    variance = {m: drawn(evaluation, plan_of(table, m), 40_000, 1)[0].var() for m in ("paper", "rescaled")}
+    variance = {m: drawn(evaluation, plan_of(table, Intervals(m)), 40_000, 1)[0].var() for m in ("paper", "rescaled")}
     # The variance of 40,000 draws is known to about sqrt(2 / 40,000) = 0.7%.
     assert variance["rescaled"] == pytest.approx(exact, rel=0.04)
     assert variance["paper"] == pytest.approx(exact * 4 / 5, rel=0.04)
@@ -269,7 +270,7 @@ def test_all_ones_have_an_honest_default_interval_or_none() -> None:
 
 def test_strata_of_1_and_9_tasks_stay_fixed_in_the_papers_draws_and_say_what_that_means() -> None:
     table = unbalanced((1, 9))
-    counts_BT = counts_of(plan_of(table, "paper"), 1000, 0)
+    counts_BT = counts_of(plan_of(table, Intervals("paper")), 1000, 0)
     assert (counts_BT[:, 0] == 1).all()
     assert (counts_BT[:, 1:].sum(axis=1) == 9).all()
     found = estimate(
@@ -284,7 +285,7 @@ def test_strata_of_1_and_9_tasks_stay_fixed_in_the_papers_draws_and_say_what_tha
 
 def test_strata_of_1_and_9_tasks_are_drawn_together_by_default_and_replicates_without_one_are_counted() -> None:
     table = unbalanced((1, 9))
-    plan = plan_of(table, "rescaled")
+    plan = plan_of(table, Intervals("rescaled"))
     assert [(len(s.tasks), s.takes) for s in plan.strata] == [(10, 9)]
     asked = [estimand("interaction", **CROSS), estimand("reach", reacher="rl", type="type 0")]
     whole, lone = estimate(table, asked, intervals=Intervals(draws=10_000)).estimates
@@ -370,6 +371,7 @@ SCRIPT = """
 import json
 from kit import paper_tables
 from handoff.estimation.bootstrap import estimate
+from handoff.estimation.intervals import Intervals
 print(json.dumps(estimate(paper_tables.unseen(), intervals=Intervals(draws=2000, seed=4)).to_json(), allow_nan=False))
 """
 
@@ -387,15 +389,15 @@ def test_intervals_are_the_same_bytes_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interval": "bca"}, "no interval is named 'bca'; known: rescaled, paper"),
-        ({"draws": 99}, "99 draws are too few"),
-        ({"level": 1.0}, "between 0 and 1"),
-        ({"level": math.nan}, "between 0 and 1"),
+        ({"method": "bca"}, "interval is one of default, rescaled, paper, not 'bca'"),
+        ({"draws": 99}, "draws must be at least 100 and at most 1,000,000, not 99"),
+        ({"level": 1.0}, "level must be more than 0 and less than 1, not 1.0"),
+        ({"level": math.nan}, "level must be more than 0 and less than 1, not nan"),
     ],
 )
-def test_options_that_make_no_interval_are_refused(options: dict[str, object], message: str) -> None:
+def test_options_that_make_no_interval_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        estimate(unbalanced(), [Estimand("reach", (("reacher", "rl"),))], **options)  # type: ignore[arg-type]
+        Intervals(**options)
 
 
 # What makes it fast gives the same numbers.
@@ -405,7 +407,7 @@ def test_options_that_make_no_interval_are_refused(options: dict[str, object], m
 @pytest.mark.parametrize("sizes", [SIZES, (5,) * 6, (1, 2, 1, 12), (30, 9)])
 def test_looked_up_draws_are_those_of_the_weight_matrix_exactly(sizes: tuple[int, ...], method: str) -> None:
     table = unbalanced(sizes)
-    plan = plan_of(table, method)
+    plan = plan_of(table, Intervals(method))
     evaluation = Evaluation(table, standard(table))
     values_EB = by_matrix(evaluation, plan, 700, 3)
     shares = (0.1, 0.8)
@@ -425,7 +427,7 @@ def test_estimands_without_wanted_quantiles_vary_alike_and_have_the_same_empty_d
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = unbalanced()
-    plan = plan_of(table, "rescaled")
+    plan = plan_of(table, Intervals("rescaled"))
     evaluation = Evaluation(table, standard(table))
     monkeypatch.setattr("handoff.estimation.resampling.BLOCK", 64)  # several blocks, of which the last is shorter
     with_ends = distributions(evaluation, plan, 500, 3, dict.fromkeys(range(len(evaluation.estimands)), (0.3, 0.7)))

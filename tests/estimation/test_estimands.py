@@ -13,7 +13,16 @@ from kit import paper_tables
 
 from handoff.errors import DataError, UsageError
 from handoff.estimation.bootstrap import Estimates, estimate
-from handoff.estimation.estimands import FORMULAS, RATES, Estimand, arrival_curve, estimand, pairs, standard
+from handoff.estimation.estimands import (
+    CONTRAST,
+    DECLARED,
+    MEAN,
+    RATE,
+    arrival_curve,
+    estimand,
+    pairs,
+    standard,
+)
 from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv, write_csv
@@ -254,7 +263,7 @@ def test_arrival_curve_and_budgets_count_arrivals_so_far() -> None:
     # RL at 8 against SFT at 48: 2/4 - 1/4.
     assert made.get("reach_within_gap", a="sft", a_steps=48, b="rl", b_steps=8).point == 0.25
     assert made.get("mean_actions", reacher="rl").point == (3 + 8 + 9 + 48) / 4
-    curve = estimate(timed(), arrival_curve(timed()), draws=100)
+    curve = estimate(timed(), arrival_curve(timed()), Intervals(draws=100))
     assert len(curve.estimates) == 2 * 49
     points = [found.point for found in curve.estimates[49:]]
     assert points == [0] * 3 + [0.25] * 5 + [0.5] + [0.75] * 40
@@ -294,11 +303,21 @@ def test_json_holds_counts_and_no_nan_for_any_estimand() -> None:
     ]  # fmt: skip
 
 
-def test_every_formula_names_its_source_and_every_rate_is_a_formula() -> None:
-    for name in FORMULAS:
-        equation = Estimand(name).equation
-        assert any(word in equation for word in ("Eq.", "section", "Table", "Figure", "Appendix", "full population"))
-    assert set(FORMULAS) >= RATES
+def test_every_estimand_names_its_source_and_its_kind() -> None:
+    sources = ("Eq.", "section", "Table", "Figure", "Appendix", "full population", "paired")
+    for declaration in DECLARED.values():
+        assert any(word in declaration.equation for word in sources), declaration
+        assert declaration.kind in (RATE, MEAN, CONTRAST)
+
+
+def test_an_estimand_of_the_standard_report_has_one_label_and_no_other_has_it() -> None:
+    table = paper_tables.unseen()
+    estimands = standard(table, by_type=False)
+    labels = [one.label for one in estimands]
+    assert len(set(labels)) == len(labels)
+    assert estimand("solve", reacher="sft", solver="rl").label == "Solve, sft then rl"
+    assert estimand("interaction", a="sft", b="rl", c="sft", d="rl").label == "interaction, sft → rl"
+    assert estimand("interaction", a="sft", b="rl", c="x", d="y").label == "interaction, sft → rl × x → y"
 
 
 def test_an_unknown_estimand_or_checkpoint_is_named() -> None:

@@ -65,7 +65,7 @@ def test_prediction_is_the_reach_gap_here_times_the_solve_gap_there_averaged_ove
 def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
     target, external = paper_tables.unseen(), renamed(paper_tables.seen())
     prediction = Prediction(target, external, PAIR)
-    plan = joined(plan_of(target, "paper"), plan_of(external, "paper"))
+    plan = joined(plan_of(target, Intervals("paper")), plan_of(external, Intervals("paper")))
     values_EB = drawn(prediction, plan, 60, 8)
     (block,) = list(plan.blocks(60, 8))
     counts_BT = block.counts_BT
@@ -91,7 +91,7 @@ def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
 
 def test_both_splits_are_drawn_independently() -> None:
     table = paper_tables.unseen()
-    plan = joined(plan_of(table, "paper"), plan_of(table, "paper"))
+    plan = joined(plan_of(table, Intervals("paper")), plan_of(table, Intervals("paper")))
     counts_BT = np.concatenate([block.counts_BT for block in plan.blocks(20_000, 0)])
     correlation = np.corrcoef(counts_BT[:, :30].T, counts_BT[:, 30:].T)[:30, 30:]
     assert np.abs(correlation).max() < 5 / math.sqrt(20_000)

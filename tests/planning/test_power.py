@@ -109,7 +109,13 @@ def test_power_rises_to_what_is_wanted() -> None:
 
 def test_a_goal_beyond_the_largest_size_is_not_reached_and_said_so() -> None:
     found = curve(
-        guessed(), question("interaction", guessed()), 1, half_width=0.01, sizes=(2, 3), repeats=10, draws=200
+        guessed(),
+        question("interaction", guessed()),
+        1,
+        half_width=0.01,
+        sizes=(2, 3),
+        repeats=10,
+        intervals=Intervals(draws=200),
     )
     assert found.needed is None
     assert [point.tasks for point in found.points] == [2, 3]
