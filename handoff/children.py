@@ -20,6 +20,14 @@ T = TypeVar("T")
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
 
 
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:
+        return max(1, os.cpu_count() or 1)
+
+
 class Children(ProcessPoolExecutor):
     """An executor with ``count`` new processes; each calls ``prepare(*arguments)`` first."""
 

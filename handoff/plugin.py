@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from handoff.cores import usable_cores
-
 __all__ = [
     "COUNT",
     "DEPTH",
@@ -30,7 +28,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from handoff.console import Console
+    from handoff.progress import Console
 
     _ParamType = click.ParamType[Any]
 else:  # generic from click 8.2 on
@@ -108,7 +106,7 @@ class FilePath(click.Path):
 
 def console(stderr: bool = False, quiet: bool = False) -> Console:
     """The console of every command.  Untrusted names and texts are data: no markup, no emoji codes."""
-    from handoff.console import plain_console  # rich loads only for a command that prints
+    from handoff.progress import plain_console  # rich loads only for a command that prints
 
     return plain_console(stderr, quiet)
 
@@ -122,3 +120,10 @@ DEPTH = Whole(1, 100)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
+    from handoff import children  # loads multiprocessing
+
+    return children.usable_cores()

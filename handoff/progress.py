@@ -1,4 +1,4 @@
-"""Progress of long work: a live bar on a terminal, plain lines elsewhere, silence where asked."""
+"""The console, and the progress of long work on it: a live bar on a terminal, plain lines elsewhere, or silence."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import attrs
-from rich.console import Console
+from rich.console import Console as RichConsole
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+
+
+class Console(RichConsole):
+    """A console that raises for a closed pipe; the command line ends the process."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+def plain_console(stderr: bool = False, quiet: bool = False) -> Console:
+    """A console without markup, emoji codes and highlighting: untrusted names and texts are data."""
+    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 class Tick(Protocol):
@@ -39,7 +51,7 @@ class Silent:
 class Plain:
     """A line when a phase starts and ends and at most every ``every`` seconds between."""
 
-    console: Console
+    console: RichConsole
     every: float = 10.0
 
     @contextlib.contextmanager
@@ -70,7 +82,7 @@ class Plain:
 class Live:
     """A bar with counts and times."""
 
-    console: Console
+    console: RichConsole
 
     @contextlib.contextmanager
     def phase(self, name: str, total: int) -> Iterator[Tick]:
@@ -90,7 +102,7 @@ class Live:
             yield tick
 
 
-def for_console(console: Console, quiet: bool = False) -> Progress:
+def for_console(console: RichConsole, quiet: bool = False) -> Progress:
     """The progress display that fits ``console``."""
     if quiet:
         return Silent()

@@ -34,7 +34,7 @@ LAYERS = (
     {"policies", "registry", "frontier", "replay", "plugin"},
     {"environment"},
     {"records"},
-    {"seeds", "settings", "text", "files", "progress", "signals", "children", "cores", "console"},
+    {"seeds", "settings", "text", "files", "progress", "signals", "children"},
     {"canonical", "errors"},
 )
 #: All that the packages of statistics import: they work on any table.
@@ -47,20 +47,12 @@ STATISTICS = {
 USERS_OF_STATISTICS = {"cli", "report", "protocols"}
 #: All that an environment imports: the vocabulary of the root.  ``plugin`` holds the parts of a plug-in's commands.
 VOCABULARY = {
-    "canonical", "children", "cores", "environment", "errors", "files", "frontier", "plugin", "progress", "records",
+    "canonical", "children", "environment", "errors", "files", "frontier", "plugin", "progress", "records",
     "replay", "seeds", "settings", "text",
 }  # fmt: skip
 
 #: Offences that are not mended yet.
-KNOWN = {
-    "handoff.estimation.transport imports handoff.records",
-    "handoff.passk.counts_file imports handoff.protocols.rollouts.study",
-    "Request is in handoff.cli.study_command and handoff.policies.policy",
-    "Policy is in handoff.passk.tax and handoff.policies.policy",
-    "Estimate is in handoff.estimation.bootstrap and handoff.passk.tax",
-    "Sampler is in handoff.estimation.evaluation and handoff.passk.ptgs",
-    "the root holds 20 modules",
-}
+KNOWN: set[str] = set()
 
 
 @attrs.frozen

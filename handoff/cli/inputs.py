@@ -8,8 +8,11 @@ from handoff.errors import DataError, UsageError
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
 from handoff.estimation.transport import Sample
+from handoff.passk.counts import Counts
+from handoff.passk.counts_file import read_counts
 from handoff.protocols.frontier import study
 from handoff.protocols.frontier.study import DEPTH
+from handoff.protocols.rollouts import study as rollouts_study
 
 
 def load_table(path: str | Path) -> Table:
@@ -53,3 +56,13 @@ def labelled(arguments: tuple[str, ...]) -> dict[str, Table]:
             raise UsageError(f"two tables are called {name!r}; write LABEL=PATH to tell them apart")
         tables[name] = sample.table
     return tables
+
+
+def counts(path: str | Path) -> Counts:
+    """Success counts of a CSV or JSONL file, or of a rollouts run (``RUN``, or ``RUN#POLICY`` if it has several).
+
+    Raises as :func:`~handoff.passk.counts_file.read_counts` and
+    :meth:`~handoff.protocols.rollouts.study.RolloutStudy.counts` do.
+    """
+    folder, _, policy = str(path).partition("#")
+    return rollouts_study.load(folder).counts(policy or None) if Path(folder).is_dir() else read_counts(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handoff.console import Console
-from handoff.console import plain_console as console
+from handoff.progress import Console
+from handoff.progress import plain_console as console
 
 __all__ = ["Console", "console"]

@@ -26,8 +26,8 @@ _IMPATIENT = {"patience": 3.0, "timeout": 2.0}
 
 
 @attrs.frozen
-class Request:
-    """The part of a command line that every protocol shares."""
+class CommandLine:
+    """The part of a command line that all protocols share."""
 
     environment: str | None
     file: Path | None
@@ -67,7 +67,7 @@ def study_command(
         **stated: Mapping[str, Any],
     ) -> None:
         places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
-        request = Request(
+        request = CommandLine(
             environment, file, bindings, cross, places, model_options, Where(**where), out, dry_run, quiet, as_json
         )
         carry_out(protocol, request, {key: value for values in stated.values() for key, value in values.items()})
@@ -108,7 +108,7 @@ def study_command(
     return click.command(name or protocol.name, cls=Command, help=text, epilog=epilog)(command)
 
 
-def carry_out(protocol: Protocol[Any, Any], request: Request, stated: Mapping[str, Any]) -> None:
+def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mapping[str, Any]) -> None:
     """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
     from handoff import progress, registry
     from handoff.cli.output import console
@@ -159,7 +159,7 @@ def carry_out(protocol: Protocol[Any, Any], request: Request, stated: Mapping[st
 
 def _roles(
     protocol: Protocol[Any, Any],
-    request: Request,
+    request: CommandLine,
     stated: Mapping[str, Any],
     in_file: Mapping[str, tuple[str, ...]],
     bound: Mapping[str, str],

@@ -74,7 +74,7 @@ def tax(
     as_json: bool,
 ) -> None:
     """What post-training of BASE into POST took from the gain by repeated sampling, and where."""
-    from handoff.passk.counts_file import read_counts
+    from handoff.cli.inputs import counts as read_counts
     from handoff.passk.routing import route
     from handoff.passk.tax import compare, early_estimate
     from handoff.report import terminal

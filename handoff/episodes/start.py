@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from handoff.cores import usable_cores
+from handoff.children import usable_cores
 from handoff.episodes.places import Here, Workers
 from handoff.episodes.processes import Processes
 from handoff.settings import setting

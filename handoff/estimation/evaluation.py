@@ -37,12 +37,12 @@ class Evaluated(Protocol):
         """Whether every possible draw defines estimand number ``e``."""
         ...
 
-    def sampler(self, plan: Plan) -> Sampler:
+    def sampler(self, plan: Plan) -> BlockSampler:
         """The estimands under the draws of ``plan``, by look-up."""
         ...
 
 
-class Sampler(Protocol):
+class BlockSampler(Protocol):
     """Estimands, ready to be evaluated under the draws of one plan."""
 
     @property
@@ -136,7 +136,7 @@ class Evaluation:
 
 
 class TableSampler:
-    """The estimands of one table (see :class:`Sampler`)."""
+    """The estimands of one table (see :class:`BlockSampler`)."""
 
     def __init__(self, evaluation: Evaluation, plan: Plan) -> None:
         self._evaluation = evaluation
@@ -188,7 +188,7 @@ class Combination(ABC):
 
 
 class CombinedSampler:
-    """The quantities of a :class:`Combination` (see :class:`Sampler`)."""
+    """The quantities of a :class:`Combination` (see :class:`BlockSampler`)."""
 
     listed: Mapping[str, Entry] = {}
 

@@ -26,7 +26,6 @@ from handoff.estimation.evaluation import Combination, Evaluation
 from handoff.estimation.intervals import Intervals
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
-from handoff.records import Task
 
 #: The reported quantities of every type and of all of them, in this order.
 QUANTITIES = ("reach_gap", "external_gap", "predicted", "observed", "residual")
@@ -52,13 +51,13 @@ declare("transport_residual", CONTRAST, "residual, {pair}", "I_observed - I_pred
 class Sample:
     """A study as far as transport needs it.
 
-    ``tasks`` are its task records where they are known (a table alone has ids only), ``policies`` the descriptions of
+    ``tasks`` are names by task id where they are known (a table alone has ids only), ``policies`` the descriptions of
     its checkpoints by name, ``settings`` what else must agree, such as the depth of the frontier.
     """
 
     label: str
     table: Table
-    tasks: tuple[Task, ...] = ()
+    tasks: Mapping[str, str] = attrs.field(factory=dict)
     policies: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     settings: Mapping[str, Any] = attrs.field(factory=dict)
 
@@ -70,8 +69,8 @@ def check_compatible(target: Sample, external: Sample, names: Sequence[str] | No
     :class:`~handoff.errors.UsageError` naming a task or game that both have, a checkpoint that differs with the fact
     in which it does, or a setting that differs.
     """
-    ids = {id: id for id in target.table.tasks} | {task.id: task.name for task in target.tasks}
-    shared = sorted({*external.table.tasks, *(task.id for task in external.tasks)} & set(ids))
+    ids = {id: id for id in target.table.tasks} | dict(target.tasks)
+    shared = sorted({*external.table.tasks, *external.tasks} & set(ids))
     if shared:
         what = ids[shared[0]]
         raise UsageError(

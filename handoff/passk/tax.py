@@ -101,7 +101,7 @@ def crossover(base_K: ArrayLike, post_K: ArrayLike) -> int | None:
 
 
 @attrs.frozen
-class Estimate:
+class TaxEstimate:
     """A number with its interval.  What is missing is ``None`` with the ``reason``, or the ``interval_reason``.
 
     ``excluded`` bootstrap draws left the number undefined; ``degenerate`` says that all draws gave one value.
@@ -117,7 +117,7 @@ class Estimate:
 
 
 @attrs.frozen
-class Policy:
+class PolicyCurves:
     """One policy's side of a comparison; curves are pass@1 ... pass@K and pass^1 ... pass^K, bands their pointwise
     intervals (low, high).  ``remark`` is that of its counts."""
 
@@ -127,10 +127,10 @@ class Policy:
     pass_at_k_band: tuple[tuple[float, float], ...]
     pass_hat_k: tuple[float, ...]
     pass_hat_k_band: tuple[tuple[float, float], ...]
-    scalability: Estimate
-    calibrated: Estimate
-    coverage: Estimate
-    mean_coverage: Estimate
+    scalability: TaxEstimate
+    calibrated: TaxEstimate
+    coverage: TaxEstimate
+    mean_coverage: TaxEstimate
     never_solved: float
     always_solved: float
     rollouts: tuple[int, int]
@@ -148,7 +148,7 @@ class Contribution:
 
 
 @attrs.frozen
-class Comparison:
+class TaxComparison:
     """Everything that ``handoff tax`` says about a base and a post-trained policy on the same tasks.
 
     ``tax_a_by_k`` and ``tax_s_by_k`` are the taxes at budgets 1 ... K.  ``lost`` are the tasks that only the base ever
@@ -164,22 +164,22 @@ class Comparison:
     draws: int
     seed: int
     level: float
-    base: Policy
-    post: Policy
-    tax_a: Estimate
-    tax_s: Estimate
-    tax_a_by_k: tuple[Estimate, ...]
-    tax_s_by_k: tuple[Estimate, ...]
-    ceiling: Estimate
-    averaged: Estimate
-    lost: Estimate
-    gained: Estimate
-    shape: Estimate
+    base: PolicyCurves
+    post: PolicyCurves
+    tax_a: TaxEstimate
+    tax_s: TaxEstimate
+    tax_a_by_k: tuple[TaxEstimate, ...]
+    tax_s_by_k: tuple[TaxEstimate, ...]
+    ceiling: TaxEstimate
+    averaged: TaxEstimate
+    lost: TaxEstimate
+    gained: TaxEstimate
+    shape: TaxEstimate
     tasks_lost: int
     tasks_gained: int
     tasks_both: int
-    coverage_lost: Estimate
-    efficiency_gained: Estimate
+    coverage_lost: TaxEstimate
+    efficiency_gained: TaxEstimate
     crossover: int | None
     crossover_reason: str | None
     crossed_share: float
@@ -206,7 +206,7 @@ def compare(
     seed: int = 0,
     level: float = LEVEL,
     extremes: int = 5,
-) -> Comparison:
+) -> TaxComparison:
     """Compare a post-trained policy with its base at budget K (default: the fewest rollouts that a task has).
 
     ``draws`` tasks resamples make the intervals of ``level``; ``extremes`` tasks are listed at either end.  Raises
@@ -243,7 +243,7 @@ def compare(
     crossed = crossover(ours.curve_K, theirs.curve_K)
     overtaken_B = (ours.curve_BK > theirs.curve_BK + SAME).any(axis=1)
     listed = ranked(base, post, budget)
-    return Comparison(
+    return TaxComparison(
         tasks=len(base.tasks),
         budget=budget,
         draws=draws,
@@ -309,9 +309,9 @@ class _Side:
             calibrated(curve_BK),
         )
 
-    def policy(self, estimate: _Estimator) -> Policy:
+    def policy(self, estimate: _Estimator) -> PolicyCurves:
         counts = self.counts
-        return Policy(
+        return PolicyCurves(
             name=counts.name,
             remark=counts.remark,
             pass_at_k=tuple(self.curve_K.tolist()),
@@ -332,7 +332,7 @@ class _Side:
 class _Estimator:
     level: float
 
-    def __call__(self, point: float, draws_B: FloatArray) -> Estimate:
+    def __call__(self, point: float, draws_B: FloatArray) -> TaxEstimate:
         return self.each(np.array([point]), draws_B[:, None])[0]
 
     @property
@@ -344,7 +344,7 @@ class _Estimator:
         low_K, high_K = np.quantile(draws_BK, self.tails, axis=0).tolist()
         return tuple(zip(low_K, high_K, strict=True))
 
-    def each(self, point_K: FloatArray, draws_BK: FloatArray) -> tuple[Estimate, ...]:
+    def each(self, point_K: FloatArray, draws_BK: FloatArray) -> tuple[TaxEstimate, ...]:
         """One estimate a column.  NaN marks what is undefined."""
         excluded_K = np.isnan(draws_BK).sum(axis=0)
         clean = excluded_K == 0
@@ -365,14 +365,14 @@ class _Estimator:
             for k in range(len(point_K))
         )
 
-    def _one(self, point: float, ends: FloatArray, excluded: int, draws: int, undefined: str) -> Estimate:
+    def _one(self, point: float, ends: FloatArray, excluded: int, draws: int, undefined: str) -> TaxEstimate:
         if np.isnan(point):
-            return Estimate(None, None, None, reason=undefined, interval_reason=undefined, excluded=excluded)
+            return TaxEstimate(None, None, None, reason=undefined, interval_reason=undefined, excluded=excluded)
         if excluded > EXCLUDED_LIMIT * draws:
             refused = f"undefined in {excluded} of {draws} draws ({undefined})"
-            return Estimate(point, None, None, interval_reason=refused, excluded=excluded)
+            return TaxEstimate(point, None, None, interval_reason=refused, excluded=excluded)
         low, high = float(ends[0]), float(ends[1])
-        return Estimate(point, low, high, excluded=excluded, degenerate=high - low < SAME)
+        return TaxEstimate(point, low, high, excluded=excluded, degenerate=high - low < SAME)
 
 
 def ranked(base: Counts, post: Counts, budget: int) -> tuple[Contribution, ...]:

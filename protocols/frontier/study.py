@@ -122,7 +122,9 @@ class Study(Run):
             DEPTH: self.depth,
             "the solver's budget": self.config.solve_budget,
         }
-        return Sample(str(self.folder), self.table, self.tasks, self.policies, settings)
+        return Sample(
+            str(self.folder), self.table, {task.id: task.name for task in self.tasks}, self.policies, settings
+        )
 
 
 def load(path: str | Path) -> Study:

@@ -19,7 +19,6 @@ from handoff.estimation.intervals import Intervals
 from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Prediction, Sample, check_compatible, transport
-from handoff.records import Task
 
 BOTH = ("sft", "rl")
 PAIR = ("sft", "rl", "sft", "rl")
@@ -155,7 +154,7 @@ def test_a_shared_task_is_refused_and_named() -> None:
 
 def test_a_shared_game_digest_is_refused_by_the_name_of_its_task() -> None:
     table = paper_tables.unseen()
-    games = tuple(Task(id, f"pick_{t}", "type", "unseen") for t, id in enumerate(table.tasks))
+    games = {id: f"pick_{t}" for t, id in enumerate(table.tasks)}
     copied = attrs.evolve(renamed(table), tasks=(*renamed(table).tasks[:-1], table.tasks[7]))
     with pytest.raises(UsageError, match=r"the first being pick_7 \(task 07\)"):
         check_compatible(sample("here", table, tasks=games), sample("there", copied))

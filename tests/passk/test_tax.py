@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from kit.command import output_of
 
+from handoff.cli import inputs
 from handoff.errors import DataError, StoreError, UsageError
 from handoff.passk.counts import Counts, matched
 from handoff.passk.counts_file import read_counts
@@ -401,8 +402,10 @@ def test_a_malformed_file_is_refused_in_one_sentence_with_the_line(tmp_path, tex
 def test_unreadable_files_are_refused_in_one_sentence(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read .*: No such file"):
         read_counts(tmp_path / "none.csv")
-    with pytest.raises(StoreError, match="is not a run folder"):
+    with pytest.raises(UsageError, match=r"cannot read .*: Is a directory"):
         read_counts(tmp_path)
+    with pytest.raises(StoreError, match="is not a run folder"):
+        inputs.counts(tmp_path)
     path = tmp_path / "utf16.csv"
     path.write_bytes("task,n,c\na,4,1\n".encode("utf-16"))
     with pytest.raises(DataError, match="is not UTF-8 text"):

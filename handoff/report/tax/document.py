@@ -9,7 +9,7 @@ import numpy as np
 
 from handoff.passk.counts import Counts
 from handoff.passk.routing import Routing
-from handoff.passk.tax import Comparison, EarlyEstimate, compare, ranked
+from handoff.passk.tax import EarlyEstimate, TaxComparison, compare, ranked
 from handoff.report.tax import sentences
 from handoff.report.tax.values import BINS, SuccessRates, TaxDocument, Trade
 
@@ -19,7 +19,7 @@ _EDGES = (0.0, 0.25, 0.5, 0.75)
 def document(
     base: Counts,
     post: Counts,
-    compared: Comparison,
+    compared: TaxComparison,
     routed: Routing,
     early: EarlyEstimate | None,
     pairs: Sequence[tuple[Counts, Counts]] = (),
@@ -46,7 +46,7 @@ def rates(counts: Counts) -> tuple[int, ...]:
     return tuple(int(count) for count in np.bincount(place_T, minlength=len(BINS)))
 
 
-def _trade(one: Comparison) -> Trade:
+def _trade(one: TaxComparison) -> Trade:
     return Trade(
         one.base.name, one.post.name, one.tasks, one.budget, one.coverage_lost, one.efficiency_gained, one.tax_s
     )

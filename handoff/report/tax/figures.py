@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handoff.passk.tax import Comparison, Estimate
+from handoff.passk.tax import TaxComparison, TaxEstimate
 from handoff.report import plots
 from handoff.report.format import (
     Measure,
@@ -68,7 +68,7 @@ def pass_hat(document: TaxDocument) -> Figure:
     return _curves(series).figure("fig-pass-hat", "pass^k of both policies", caption)
 
 
-def by_budget(compared: Comparison) -> Figure | None:
+def by_budget(compared: TaxComparison) -> Figure | None:
     """Tax_S at every budget from 2."""
     points = [(k, measure(tax)) for k, tax in enumerate(compared.tax_s_by_k, start=1) if tax.point is not None]
     if len(points) < 2:
@@ -111,10 +111,10 @@ def routing(document: TaxDocument) -> Figure:
     return canvas.figure("fig-routing", "Routing rules", caption)
 
 
-def parts(compared: Comparison) -> Figure:
+def parts(compared: TaxComparison) -> Figure:
     """Tax_A as lost + gained + shape, a cascade."""
 
-    def part(name: str, estimate: Estimate, kind: str, total: bool = False) -> Part:
+    def part(name: str, estimate: TaxEstimate, kind: str, total: bool = False) -> Part:
         return Part(name, estimate.point or 0.0, decimal_with_interval(estimate, 2), kind, total)
 
     canvas = plots.cascade(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from handoff.passk.tax import Estimate
+from handoff.passk.tax import TaxEstimate
 from handoff.report import html
 from handoff.report.format import arrow, decimal, interval, percent, points
 from handoff.report.sheet import Card, Content, Fact, Section
@@ -74,7 +74,7 @@ def _cards(document: TaxDocument) -> list[Card]:
     def sides(name: str, first: str, second: str) -> str:
         return f"{name}: {first} for {base}, {second} for {post}"
 
-    def decimals(first: Estimate, second: Estimate, digits: int) -> tuple[str, str]:
+    def decimals(first: TaxEstimate, second: TaxEstimate, digits: int) -> tuple[str, str]:
         return decimal(first.point, digits), decimal(second.point, digits)
 
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handoff.passk.tax import Comparison, Policy
+from handoff.passk.tax import PolicyCurves, TaxComparison
 from handoff.report.format import (
     Measure,
     decimal,
@@ -164,14 +164,14 @@ def routing(document: TaxDocument) -> Iterator[str]:
     yield f"Numbers of the tax rule are means over {plural(routed.pilots, 'random pilot')}."
 
 
-def intervals(compared: Comparison) -> str:
+def intervals(compared: TaxComparison) -> str:
     return (
         f"Intervals are {compared.level:.0%} percentiles of {plural(compared.draws, 'bootstrap draw')} of tasks, "
         f"seed {compared.seed}; both policies' counts of a drawn task come together. Bands are pointwise."
     )
 
 
-def source(side: Policy) -> str:
+def source(side: PolicyCurves) -> str:
     """What a policy's counts are."""
     low, high = side.rollouts
     each = f"{low}" if low == high else f"{low} to {high}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from handoff.passk.tax import Contribution, Estimate
+from handoff.passk.tax import Contribution, TaxEstimate
 from handoff.report import sheet
 from handoff.report.format import Measure, arrow, decimal, percent
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow
@@ -24,19 +24,19 @@ def sheets(document: TaxDocument) -> dict[str, list[Sheet]]:
     }
 
 
-def quantity(estimate: Estimate, digits: int = 3) -> SheetCell:
+def quantity(estimate: TaxEstimate, digits: int = 3) -> SheetCell:
     return _flagged(sheet.quantity(measure(estimate), digits), estimate)
 
 
-def rate(estimate: Estimate) -> SheetCell:
+def rate(estimate: TaxEstimate) -> SheetCell:
     return _flagged(sheet.rate(measure(estimate)), estimate)
 
 
-def gap(estimate: Estimate) -> SheetCell:
+def gap(estimate: TaxEstimate) -> SheetCell:
     return _flagged(sheet.gap(measure(estimate)), estimate)
 
 
-def _flagged(cell: SheetCell, estimate: Estimate) -> SheetCell:
+def _flagged(cell: SheetCell, estimate: TaxEstimate) -> SheetCell:
     """An interval without width is no sign of certainty."""
     return attrs.evolve(cell, counts="all draws alike") if estimate.degenerate else cell
 

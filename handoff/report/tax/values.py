@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from handoff.passk.routing import Routing
-from handoff.passk.tax import Comparison, Contribution, EarlyEstimate, Estimate, Policy
+from handoff.passk.tax import Contribution, EarlyEstimate, PolicyCurves, TaxComparison, TaxEstimate
 from handoff.report.format import Json, Measure, plain
 
 #: Bins of success rates: upper edges are inclusive, and 0 and 1 have their own bins.
@@ -31,16 +31,16 @@ class Trade:
     post: str
     tasks: int
     budget: int
-    coverage_lost: Estimate
-    efficiency_gained: Estimate
-    tax_s: Estimate
+    coverage_lost: TaxEstimate
+    efficiency_gained: TaxEstimate
+    tax_s: TaxEstimate
 
 
 @attrs.frozen
 class TaxDocument:
     """Everything that is reported of a base and a post-trained policy."""
 
-    comparison: Comparison
+    comparison: TaxComparison
     routing: Routing
     early: EarlyEstimate | None
     #: Names of the two policies; never equal.
@@ -53,7 +53,7 @@ class TaxDocument:
     sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
 
     @property
-    def sides(self) -> tuple[tuple[str, Policy], tuple[str, Policy]]:
+    def sides(self) -> tuple[tuple[str, PolicyCurves], tuple[str, PolicyCurves]]:
         """Both policies with their names."""
         return (self.names[0], self.comparison.base), (self.names[1], self.comparison.post)
 
@@ -61,7 +61,7 @@ class TaxDocument:
         return plain(self)
 
 
-def measure(estimate: Estimate) -> Measure:
+def measure(estimate: TaxEstimate) -> Measure:
     """An estimate in short."""
     note = estimate.reason or estimate.interval_reason
     return Measure(None, estimate.point, estimate.low, estimate.high, note=note)

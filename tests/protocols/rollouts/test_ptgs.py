@@ -15,9 +15,9 @@ from kit.interrupting import interrupt
 from kit.runs import first, forge, record_bytes, rewrite_identity
 from scipy import stats
 
+from handoff.cli.inputs import counts as read_counts
 from handoff.episodes.start import Where
 from handoff.errors import DataError, Interrupted, UsageError
-from handoff.passk.counts_file import read_counts
 from handoff.passk.ptgs import EstimateThenSample, pilot_temperature
 from handoff.policies import Request
 from handoff.policies.bindings import make

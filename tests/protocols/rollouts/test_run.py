@@ -12,9 +12,9 @@ from kit.command import output_of
 from kit.interrupting import interrupt
 from kit.runs import first, forge, record_bytes
 
+from handoff.cli.inputs import counts as read_counts
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
-from handoff.passk.counts_file import read_counts
 from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.protocols.rollouts.config import RolloutsConfig
