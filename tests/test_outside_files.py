@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import fault_server
+from kit import fault_server, game_files
 from kit.command import invoke, output_of
+from kit.game_files import write
 from kit.refusals import refusal
 from kit.runs import play
 
@@ -36,13 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def form() -> dict[str, Any]:
     source = BuiltinSource()
     game = source.load(source.tasks("valid_seen")[0])
-    return {"pddl_domain": game.domain, "grammar": game.grammar, "pddl_problem": game.problem, "solvable": True}
-
-
-def write(folder: Path, content: dict[str, Any]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "game.tw-pddl").write_text(json.dumps(content))
-    return folder / "game.tw-pddl"
+    return game_files.form(game)
 
 
 # Paths ----------------------------------------------------------------------------------------------------------------

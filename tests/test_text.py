@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from kit.command import invoke, output_of
+from kit.game_files import form, write
 from kit.runs import play, rewrite_identity
 
 from handoff.cli import main
@@ -69,8 +69,6 @@ def test_a_label_must_have_a_name(tmp_path: Path) -> None:
 def test_a_game_with_a_lone_surrogate_is_a_sentence(tmp_path: Path) -> None:
     source = BuiltinSource()
     game = source.load(source.tasks("valid_seen")[0])
-    form = {"pddl_domain": game.domain, "grammar": "\ud800" + game.grammar, "pddl_problem": game.problem}
-    path = tmp_path / "game.tw-pddl"
-    path.write_text(json.dumps(form))
+    path = write(tmp_path, {**form(game), "grammar": "\ud800" + game.grammar})
     with pytest.raises(DataError, match="lone surrogate"):
         load_game(path)

@@ -34,6 +34,10 @@ FLAGS = (
 PATIENCE = 60.0
 
 
+#: A report page sets this at the end of its script.
+READY = "document.documentElement?.dataset.ready === 'yes'"
+
+
 def path() -> str:
     """Where Chromium is: ``HANDOFF_CHROMIUM``, or ``chromium`` on PATH; without one the test is skipped."""
     found = os.environ.get("HANDOFF_CHROMIUM") or shutil.which("chromium")
@@ -104,6 +108,24 @@ class Page:
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=file.resolve().as_uri() + fragment)
         self.wait(ready)
+
+    def show(self, page: Path, width: int, scheme: str = "light") -> None:
+        """Open a report page and wait until its script is done; forget earlier problems and requests."""
+        self.problems.clear()
+        self.requests.clear()
+        self.view(width, scheme=scheme)
+        self.open(page, READY)
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Place and size of each figure by its id, with the number of its ``parts``."""
+        boxes: dict[str, dict[str, float]] = self.run(
+            """Object.fromEntries([...document.querySelectorAll("figure svg")].map((figure) => {
+              const box = figure.getBoundingClientRect();
+              return [figure.id, { left: box.left, right: box.right, height: box.height, width: box.width,
+                                   parts: figure.querySelectorAll("line, path, circle, polygon, rect").length }];
+            }))"""
+        )
+        return boxes
 
     def wait(self, condition: str) -> None:
         limit = time.monotonic() + PATIENCE

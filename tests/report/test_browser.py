@@ -14,7 +14,6 @@ from handoff.report.report import Options
 from handoff.report.study import REPORT
 from handoff.report.study import document as numbers
 
-READY = "document.documentElement?.dataset.ready === 'yes'"
 FIGURES = {
     "fig-effects", "fig-interaction", "fig-gain", "fig-arrival", "fig-reach-solve", "fig-stages", "fig-won-only",
     "fig-types", "fig-prediction", "fig-budgets", "fig-failures",
@@ -32,10 +31,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tab(browser: chromium.Page, written: Path) -> chromium.Page:
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.view(1280)
-    browser.open(written, READY)
+    browser.show(written, 1280)
     return browser
 
 
@@ -71,15 +67,8 @@ def test_the_page_opens_from_disk_without_a_problem_and_asks_for_nothing_else(
 def test_every_figure_is_there_and_inside_the_window(
     tab: chromium.Page, written: Path, width: int, scheme: str
 ) -> None:
-    tab.view(width, scheme=scheme)
-    tab.open(written, READY)
-    boxes: dict[str, dict[str, float]] = tab.run(
-        """Object.fromEntries([...document.querySelectorAll("figure svg")].map((figure) => {
-          const box = figure.getBoundingClientRect();
-          return [figure.id, { left: box.left, right: box.right, height: box.height, width: box.width,
-                               parts: figure.querySelectorAll("line, path, circle, polygon, rect").length }];
-        }))"""
-    )
+    tab.show(written, width, scheme=scheme)
+    boxes = tab.figures()
     assert set(boxes) == FIGURES
     for name, box in boxes.items():
         assert box["parts"] >= 3, name
@@ -98,8 +87,7 @@ def test_every_figure_is_there_and_inside_the_window(
 
 
 def test_letters_of_figures_stay_readable_on_a_narrow_screen(tab: chromium.Page, written: Path) -> None:
-    tab.view(400)
-    tab.open(written, READY)
+    tab.show(written, 400)
     smallest = tab.run(
         """Math.min(...[...document.querySelectorAll("figure svg text")].map((text) =>
           parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a))"""
@@ -109,8 +97,7 @@ def test_letters_of_figures_stay_readable_on_a_narrow_screen(tab: chromium.Page,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_lines_stand_out_from_the_paper(tab: chromium.Page, written: Path, scheme: str) -> None:
-    tab.view(1280, scheme=scheme)
-    tab.open(written, READY)
+    tab.show(written, 1280, scheme=scheme)
     colours: dict[str, Any] = tab.run(
         """(() => {
           const style = getComputedStyle(document.documentElement);
@@ -211,7 +198,7 @@ def test_an_episode_has_an_address(tab: chromium.Page, written: Path) -> None:
     tab.run("document.querySelectorAll('#list .ep')[3].click()")
     address = tab.run("location.hash")
     name = tab.run("document.querySelector('#episode h3').textContent")
-    tab.open(written, READY, fragment=address)
+    tab.open(written, chromium.READY, fragment=address)
     assert tab.run("document.querySelector('#episode h3').textContent") == name
     assert tab.run("document.querySelector('#list .ep[aria-selected=true] .name').textContent") == name
 
@@ -219,9 +206,7 @@ def test_an_episode_has_an_address(tab: chromium.Page, written: Path) -> None:
 def test_the_page_of_an_unfinished_run_has_counts_and_episodes(browser: chromium.Page, tmp_path: Path) -> None:
     part = report_runs.table(["a", "b"], ["a", "b"], lambda w, t, s: True, lambda w, r, t, s: r == 1, ["x"] * 4)
     loaded = study.load(report_runs.write(tmp_path / "run", part, done=31))  # the last trajectory has one endpoint yet
-    browser.problems.clear()
-    browser.view(400)
-    browser.open(REPORT.write(loaded, numbers.document(loaded), tmp_path / "page.html")[0], READY)
+    browser.show(REPORT.write(loaded, numbers.document(loaded), tmp_path / "page.html")[0], 400)
     assert browser.problems == []
     assert "are owed" in browser.run("document.querySelector('.verdict').innerText")
     assert count(browser) == "11 of 11 trajectories"
@@ -235,11 +220,8 @@ def test_hostile_text_runs_nothing(browser: chromium.Page, tmp_path: Path) -> No
         tmp_path / "run", part, said=bad, start=bad, split=bad, policies={bad: {bad: bad}, "b": {}}, prefix=bad
     )
     loaded = study.load(folder)
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.view(400)
     document = numbers.document(loaded, Options(Intervals(draws=500)))
-    browser.open(REPORT.write(loaded, document, tmp_path / "page.html")[0], READY)
+    browser.show(REPORT.write(loaded, document, tmp_path / "page.html")[0], 400)
     browser.run("document.querySelector('#list .ep').click()")
     assert browser.problems == []
     assert "owned" not in browser.run("document.title")[:40]

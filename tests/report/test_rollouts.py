@@ -24,8 +24,6 @@ from handoff.report.report import Options, Report
 from handoff.report.rollouts import REPORT
 from handoff.report.sheet import Content, Section, Sheet, SheetCell, SheetRow
 
-READY = "document.documentElement?.dataset.ready === 'yes'"
-
 
 def rolled(folder: Path, *more: str) -> Path:
     arguments = ["-p", "base=tempered:1:2", "-p", "post=tempered:0.1:2", "--tasks", "6", "--budget", "12"]
@@ -201,10 +199,7 @@ def test_the_page_of_rollouts_opens_alone_and_fits(
 ) -> None:
     loaded = study.load(ptgs)
     page, _ = REPORT.write(loaded, REPORT.document(loaded, Options()), tmp_path / "page.html")
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.view(width)
-    browser.open(page, READY)
+    browser.show(page, width)
     assert browser.problems == []
     assert {address.split("#")[0] for address in browser.requests} <= {page.resolve().as_uri(), "about:blank", "data:,"}
     assert browser.run("document.documentElement.scrollWidth") == width

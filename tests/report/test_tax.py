@@ -23,7 +23,6 @@ from handoff.report.tax import document as tax_numbers
 from handoff.report.tax import page
 from handoff.report.tax.values import TaxDocument
 
-READY = "document.documentElement?.dataset.ready === 'yes'"
 FIGURES = {
     "fig-pass-at", "fig-pass-hat", "fig-scalability", "fig-tax-by-budget", "fig-parts", "fig-contributions",
     "fig-rates", "fig-trade", "fig-early", "fig-routing",
@@ -235,21 +234,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_opens_alone_and_every_figure_is_inside_the_window(
     browser: chromium.Page, written: Path, width: int, scheme: str
 ) -> None:
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.view(width, scheme=scheme)
-    browser.open(written, READY)
+    browser.show(written, width, scheme=scheme)
     assert browser.problems == []
     assert {address.split("#")[0] for address in browser.requests} <= {
         written.resolve().as_uri(), "about:blank", "data:,",
     }  # fmt: skip
-    boxes = browser.run(
-        """Object.fromEntries([...document.querySelectorAll("figure svg")].map((figure) => {
-          const box = figure.getBoundingClientRect();
-          return [figure.id, { left: box.left, right: box.right, height: box.height,
-                               parts: figure.querySelectorAll("line, path, circle, polygon, rect").length }];
-        }))"""
-    )
+    boxes = browser.figures()
     assert set(boxes) == FIGURES
     for name, box in boxes.items():
         assert box["parts"] >= 3, name
@@ -268,8 +258,7 @@ def test_the_page_opens_alone_and_every_figure_is_inside_the_window(
 
 
 def test_words_in_a_figure_do_not_lie_on_each_other(browser: chromium.Page, written: Path) -> None:
-    browser.view(400)
-    browser.open(written, READY)
+    browser.show(written, 400)
     overlaps = browser.run(
         """[...document.querySelectorAll("figure svg")].flatMap((figure) => {
           const words = [...figure.querySelectorAll("text.soft, text.num")];
@@ -287,8 +276,7 @@ def test_words_in_a_figure_do_not_lie_on_each_other(browser: chromium.Page, writ
 
 
 def test_the_curves_stand_where_their_numbers_are(browser: chromium.Page, written: Path) -> None:
-    browser.view(1280)
-    browser.open(written, READY)
+    browser.show(written, 1280)
     numbers = json.loads(written.with_suffix(".json").read_text())["comparison"]
     marks = browser.run(
         """[...document.querySelectorAll("#fig-pass-at .m")].filter((mark) => mark.querySelector("title"))
@@ -309,9 +297,7 @@ def test_the_smallest_the_unsolved_the_perfect_and_the_large_have_a_page(
     browser: chromium.Page, tmp_path: Path, base: list[int], post: list[int], n: int
 ) -> None:
     numbers = document(counts("base", base, n), counts("post", post, n))
-    browser.problems.clear()
-    browser.view(400)
-    browser.open(page.write(numbers, tmp_path)[0], READY)
+    browser.show(page.write(numbers, tmp_path)[0], 400)
     assert browser.problems == []
     assert browser.run("document.documentElement.scrollWidth") == 400
     assert "NaN" not in (tmp_path / "tax.html").read_text()
@@ -321,10 +307,7 @@ def test_hostile_names_run_nothing(browser: chromium.Page, tmp_path: Path) -> No
     bad = "</script><img src=x onerror=\"document.title='owned'\"><svg/onload=document.title='owned'>"
     rows = [(f"{bad}{i}", 8, i % 4) for i in range(8)]
     numbers = document(Counts.of(bad, rows), Counts.of(f"{bad} post", rows[::-1]))
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.view(400)
-    browser.open(page.write(numbers, tmp_path)[0], READY)
+    browser.show(page.write(numbers, tmp_path)[0], 400)
     assert browser.problems == []
     assert "owned" not in browser.run("document.title")[:60]
     assert browser.run("document.querySelectorAll('img').length") == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from kit.audits import by_name
 from kit.command import handoff
+from kit.game_files import TASK_TYPES
 
 from handoff import registry
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
@@ -24,22 +25,13 @@ from handoff.protocols.frontier import study
 from handoff.records import Record
 from handoff.replay import records_digest
 
-TYPES = (
-    "look_at_obj_in_light",
-    "pick_and_place_simple",
-    "pick_clean_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
-
 
 @pytest.fixture(scope="module")
 def games() -> dict[str, Game]:
     """One built-in game of each task type."""
     source = BuiltinSource()
     tasks = source.tasks("valid_unseen")
-    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TYPES}
+    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TASK_TYPES}
 
 
 def walk(engine: NativeEngine, game: Game) -> list[Record]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 from kit.command import invoke
+from kit.game_files import form, write
 from kit.refusals import refusal
 
 from handoff.envs.alfworld.compiled.engine import CompiledGame
@@ -25,25 +26,10 @@ def game() -> Game:
     )
 
 
-def _write(game: Game, folder: Path) -> Path:
-    path = folder / "game.tw-pddl"
-    path.write_text(
-        json.dumps(
-            {
-                "pddl_domain": game.domain,
-                "grammar": game.grammar,
-                "pddl_problem": game.problem,
-                "walkthrough": list(game.walkthrough or ()),
-            }
-        )
-    )
-    return path
-
-
 def test_the_distances_along_a_walkthrough_end_at_0_and_inadmissible_actions_are_marked(
     game: Game, tmp_path: Path
 ) -> None:
-    path = _write(game, tmp_path)
+    path = write(tmp_path, form(game))
     result = invoke("distance", str(path), "--json", "--limit", "12")
     assert result.exit_code == 0
     points = json.loads(result.output)["points"]
@@ -89,7 +75,7 @@ def test_a_graph_file_holds_the_states_that_reset_and_replay_find(ending: str, g
     prefix = (game.walkthrough or ())[:-2]
     (tmp_path / "actions").write_text("\n".join(prefix))
     file = tmp_path / f"states{ending}"
-    arguments = [str(_write(game, tmp_path)), "--actions", str(tmp_path / "actions"), "--graph", str(file)]
+    arguments = [str(write(tmp_path, form(game))), "--actions", str(tmp_path / "actions"), "--graph", str(file)]
     result = invoke("distance", *arguments)
     assert result.exit_code == 0
     if ending == ".json":
@@ -111,7 +97,7 @@ def test_a_graph_file_holds_the_states_that_reset_and_replay_find(ending: str, g
 
 def test_without_actions_the_graph_is_around_the_reset(game: Game, tmp_path: Path) -> None:
     file = tmp_path / "states.json"
-    result = invoke("distance", str(_write(game, tmp_path)), "--graph", str(file), "--depth", "1")
+    result = invoke("distance", str(write(tmp_path, form(game))), "--graph", str(file), "--depth", "1")
     assert result.exit_code == 0
     reset = CompiledGame.of(game).reset_record
     links = json.loads(file.read_text())["edges"]
@@ -122,7 +108,7 @@ def test_without_actions_the_graph_is_around_the_reset(game: Game, tmp_path: Pat
 def test_an_unknown_ending_and_a_missing_networkx_are_one_sentence(
     game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = str(_write(game, tmp_path))
+    path = str(write(tmp_path, form(game)))
     line = refusal(capsys, "distance", path, "--graph", str(tmp_path / "states.png"))
     assert "states.png; end its name in .graphml or .json" in line
     monkeypatch.setitem(sys.modules, "networkx", None)
@@ -133,4 +119,4 @@ def test_an_unknown_ending_and_a_missing_networkx_are_one_sentence(
 
 def test_distances_need_no_networkx(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
-    assert invoke("distance", str(_write(game, tmp_path)), "--limit", "1").exit_code == 0
+    assert invoke("distance", str(write(tmp_path, form(game))), "--limit", "1").exit_code == 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.game_files import TASK_TYPES, form, write
 from kit.shared import shared_path
 
 from handoff.envs.alfworld.games.builtin import BuiltinSource
@@ -21,26 +21,6 @@ from handoff.records import Task
 def game() -> Game:
     source = BuiltinSource()
     return source.load(source.tasks("valid_unseen")[0])
-
-
-def form(game: Game) -> dict[str, Any]:
-    return {
-        "pddl_domain": game.domain,
-        "grammar": game.grammar,
-        "pddl_problem": game.problem,
-        "solvable": True,
-        "walkthrough": list(game.walkthrough or ()),
-    }
-
-
-def write(folder: Path, content: dict[str, Any] | bytes | str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "game.tw-pddl"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
 
 
 def test_a_task_is_the_digest_of_its_game_wherever_it_lies(tmp_path: Path, game: Game) -> None:
@@ -90,14 +70,7 @@ def test_the_whole_release_splits_are_found() -> None:
         assert len(tasks) == count
         assert len({task.id for task in tasks}) == count
         assert [task.name for task in tasks] == sorted(task.name for task in tasks)
-        assert {task.type for task in tasks} == {
-            "look_at_obj_in_light",
-            "pick_and_place_simple",
-            "pick_clean_then_place_in_recep",
-            "pick_cool_then_place_in_recep",
-            "pick_heat_then_place_in_recep",
-            "pick_two_obj_and_place",
-        }
+        assert {task.type for task in tasks} == set(TASK_TYPES)
 
 
 @pytest.mark.parametrize(
