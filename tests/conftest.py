@@ -1,4 +1,4 @@
-"""Make the helper modules beside the tests importable under any import mode; let no test depend on the machine's speed."""
+"""Make the helper modules beside the tests importable; let no test depend on the speed of a machine."""
 
 from __future__ import annotations
 
