@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 from kit import command
-from kit.installed import install
+from kit.installed import ROOT, install
 
 RUN = ("probe", "sokoban", "-p", "sure=expert", "-p", "same=stubborn:left", "--tasks", "12", "--workers", "0", "-q")
 
@@ -111,3 +112,13 @@ def test_a_broken_plugin_is_a_sentence_and_hides_nothing(plugin: dict[str, str],
     assert "cracked" in handoff(environment, tmp_path, "--help")
     assert "half installed" in handoff(environment, tmp_path, "cracked", "sokoban", code=2)
     assert "is no instance" in handoff(environment, tmp_path, "empty", "sokoban", code=2)
+
+
+def test_every_command_of_the_documents_works_in_the_order_given(plugin: dict[str, str], tmp_path: Path) -> None:
+    for document in (ROOT / "docs" / "protocols.md", ROOT / "examples" / "plugin" / "README.md"):
+        lines = [line for line in document.read_text().splitlines() if line.startswith("handoff ")]
+        assert len(lines) == 5, "a run, an audit, two reports and an export"
+        folder = tmp_path / document.stem
+        folder.mkdir()
+        for line in lines:
+            handoff(plugin, folder, *shlex.split(line)[1:])
