@@ -1,6 +1,7 @@
 """Make the picture of a run's page that the README shows.
 
-    python docs/make_picture.py runs/skillrl            # writes docs/page.png
+    handoff run alfworld --cross base,rl --depth 4 --out runs/picture
+    python docs/make_picture.py runs/picture            # writes docs/page.png
 
 Needs ``chromium`` on PATH.
 """
@@ -16,8 +17,8 @@ from handoff.protocols.registry import protocol_of_run
 from handoff.report.report import Options
 
 #: Width, and the height at which the headline cards and the first figure are in the picture.
-SIZE = (1200, 700)
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+SIZE = (1200, 648)
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--log-level=3")
 
 
 def make_picture(run: Path, picture: Path) -> None:
