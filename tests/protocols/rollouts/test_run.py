@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,45 @@ def test_the_command_prints_pass_at_k(tmp_path: Path) -> None:
     output_of("report", tmp_path / "run", "--html")
     assert "x at k = 2: 100.0%" in (tmp_path / "run" / "report.html").read_text()
     assert json.loads((tmp_path / "run" / "report.json").read_text()) | {"folder": numbers["folder"]} == numbers
+
+
+FILE = """
+environment = "sokoban"
+
+[study]
+tasks = 3
+rollouts = 4
+budget = 9
+ptgs = true
+pilot = 2
+
+[policies]
+x = "tempered:0.5"
+y = "tempered:1.0"
+"""
+
+
+def test_a_study_file_plans_and_runs_rollouts_and_the_command_line_counts_more(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(FILE)
+    arguments = ("rollout", "--config", str(tmp_path / "study.toml"), "--workers", "0", "-q")
+    planned = json.loads(output_of(*arguments, "--dry-run", "--json"))["protocol"]
+    assert (planned["rollouts"], planned["budget"], planned["ptgs"]["pilots"]) == (4, 9, 2)
+    assert planned["policies"] == ["x", "y"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "study.toml"], "a plan writes nothing"
+    output_of(*arguments, "--budget", "5", "--out", str(tmp_path / "run"))
+    loaded = rollouts_study.load(tmp_path / "run")
+    assert loaded.count == 3 * 2 * 4
+    assert loaded.config.budget == 5
+    assert loaded.manifest["host"]["config"]["text"] == FILE
+
+
+def test_rollouts_are_exported_as_rows(finished: Path, tmp_path: Path) -> None:
+    output_of("export", str(finished), "--out", str(tmp_path), "--format", "csv")
+    loaded = rollouts_study.load(finished)
+    with open(tmp_path / "rollouts.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    wins = {(row["task"], row["policy"], int(row["index"])): int(row["won"]) for row in rows}
+    assert wins == {tuple(cell): int(rollout.won) for cell, rollout in loaded.rollouts.items()}
+    with open(tmp_path / "decisions.csv", newline="") as file:
+        decisions = list(csv.DictReader(file))
+    assert len(decisions) == sum(len(rollout.decisions) for rollout in loaded.rollouts.values())
