@@ -69,7 +69,7 @@ def test_every_command_of_the_page_runs_and_prints_what_the_page_shows(page: str
 def missing(body: str, printed: str) -> list[str]:
     """The lines of a console block that its commands did not print.  Times and places differ and are not shown."""
     shown = [line for line in body.splitlines() if line and line != "..." and not line.startswith("$ ")]
-    lines = set(printed.splitlines())
+    lines = {line.rstrip() for line in printed.splitlines()}
     return [line for line in shown if line not in lines]
 
 
