@@ -10,7 +10,7 @@ import click
 
 from handoff.cli import numbers
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, DRAWS
+from handoff.estimation.intervals import Intervals
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,9 +19,9 @@ interval = click.option(
     type=click.Choice(["default", "rescaled", "paper"]),
     default="default",
     show_default=True,
-    help=f"Kind of interval; the default is {DEFAULT}, the paper's is the ordinary percentile one.",
+    help="Kind of interval; the default is rescaled, the paper's is the ordinary percentile one.",
 )
-draws = click.option("--draws", type=numbers.DRAWS, default=DRAWS, show_default=True, help="Bootstrap draws.")
+draws = click.option("--draws", type=numbers.DRAWS, default=100_000, show_default=True, help="Bootstrap draws.")
 seed = click.option("--seed", type=numbers.SEED, default=0, show_default=True, help="Seed of the draws.")
 level = click.option("--level", type=numbers.LEVEL, default=0.95, show_default=True, help="Level of the intervals.")
 budgets = click.option("--budgets", metavar="LIST", help="Reacher budgets.  [default: 8,16,48 as far as observed]")
@@ -38,10 +38,8 @@ def of_a_report(function: F) -> F:
     def wrapped(*arguments: Any, **values: Any) -> Any:
         from handoff.report.study.document import Options
 
-        given = {name: values.pop(name) for name in ("interval", "draws", "seed", "level")}
-        chosen = Options(
-            order=names(values.pop("order")), budgets=whole_numbers("--budgets", values.pop("budgets")), **given
-        )
+        intervals = Intervals(*(values.pop(name) for name in ("interval", "draws", "seed", "level")))
+        chosen = Options(intervals, names(values.pop("order")), whole_numbers("--budgets", values.pop("budgets")))
         return function(*arguments, chosen=chosen, **values)
 
     command: Any = wrapped

@@ -45,15 +45,15 @@ def estimate(
     from handoff.cli import inputs
     from handoff.cli.output import console
     from handoff.estimation import bootstrap, differences, estimands
+    from handoff.estimation.intervals import Intervals
     from handoff.report import statistics
 
     names = bootstrap_options.names(order)
     steps = bootstrap_options.whole_numbers("--budgets", budgets)
+    intervals = Intervals(interval, draws, seed, level)
     loaded = inputs.labelled(tables)
     if len(loaded) > 1:
-        several = differences.side_by_side(
-            loaded, names, budgets=steps, draws=draws, seed=seed, interval=interval, level=level
-        )
+        several = differences.side_by_side(loaded, names, budgets=steps, intervals=intervals)
         if as_json:
             click.echo(json.dumps(several.to_json(), indent=2, allow_nan=False))
         else:
@@ -61,7 +61,7 @@ def estimate(
         return
     (table,) = loaded.values()
     asked = estimands.standard(table, names, budgets=steps)
-    made = bootstrap.estimate(table, asked, draws=draws, seed=seed, interval=interval, level=level)
+    made = bootstrap.estimate(table, asked, intervals)
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=2, allow_nan=False))
     else:

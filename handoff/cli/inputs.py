@@ -1,4 +1,4 @@
-"""A table from whatever a path is: a run folder, or a CSV that anybody wrote."""
+"""Tables and counts from the paths of a command line: run folders, or files that anybody wrote."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from handoff.errors import DataError, UsageError
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
 from handoff.estimation.transport import Sample
+from handoff.passk.counts import Counts
+from handoff.passk.counts_file import read_counts
 from handoff.protocols.frontier import study
 from handoff.protocols.frontier.study import DEPTH, sample_of
+from handoff.protocols.rollouts import study as rollouts_study
 
 
 def load_table(path: str | Path) -> Table:
@@ -22,14 +25,21 @@ def load_table(path: str | Path) -> Table:
 
 
 def load_sample(path: str | Path) -> Sample:
-    """The same with what :mod:`handoff.estimation.transport` compares: of a run its tasks, checkpoints, environment, depth and
-    budget; of a CSV its task names alone."""
+    """The same with what :mod:`handoff.estimation.transport` compares: of a run its tasks, checkpoints, environment,
+    depth and budget; of a CSV its task names alone."""
     path = Path(path)
     if path.is_dir():
         return sample_of(study.load(path))
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder or a CSV file")
     return Sample(str(path), read_csv(path))
+
+
+def counts(path: str | Path) -> Counts:
+    """Success counts of a CSV or JSONL file (:func:`~handoff.passk.counts_file.read_counts`), or of a rollouts run:
+    ``RUN``, or ``RUN#POLICY`` if it has several policies."""
+    folder, _, policy = str(path).partition("#")
+    return rollouts_study.load(folder).counts(policy or None) if Path(folder).is_dir() else read_counts(path)
 
 
 def labelled(arguments: tuple[str, ...]) -> dict[str, Table]:

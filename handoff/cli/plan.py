@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import click
 
 from handoff.cli import bootstrap_options, numbers, options
@@ -92,9 +93,7 @@ def plan(
             power=power,
             sizes=[size for size in planning.SIZES if size < max_tasks] + [max_tasks],
             repeats=repeats,
-            seed=seed,
-            interval=interval,
-            level=level,
+            intervals=attrs.evolve(planning.QUICK, method=interval, seed=seed, level=level),
         )
         for slots in bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
     ]

@@ -74,17 +74,17 @@ def tax(
     as_json: bool,
 ) -> None:
     """What post-training of BASE into POST took from the gain by repeated sampling, and where."""
-    from handoff.passk.counts_file import read_counts
+    from handoff.cli import inputs
+    from handoff.passk.comparison import compare, early_estimate
     from handoff.passk.routing import route
-    from handoff.passk.tax import compare, early_estimate
     from handoff.report.tax import document as tax_numbers
     from handoff.report.tax import terminal as shown
 
-    counts = read_counts(base), read_counts(post)
+    counts = inputs.counts(base), inputs.counts(post)
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
     k = compared.budget
     routed = route(*counts, k, max(2, min(32, k // 4)) if pilot is None else pilot, seed=seed)
-    more = [(read_counts(one), read_counts(other)) for one, other in pairs]
+    more = [(inputs.counts(one), inputs.counts(other)) for one, other in pairs]
     early = early_estimate([counts, *more]) if more else None
     document = tax_numbers.document(*counts, compared, routed, early, more)
     if html is not None:

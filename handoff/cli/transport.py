@@ -35,13 +35,14 @@ def transport(
     """
     from handoff.cli import inputs
     from handoff.cli.output import console
+    from handoff.estimation.intervals import Intervals
     from handoff.estimation.transport import pair_of
     from handoff.estimation.transport import transport as predict
     from handoff.report import statistics
 
     here, there = inputs.load_sample(target), inputs.load_sample(external)
     chosen = pair_of(here.table, there.table, bootstrap_options.names(pair))
-    found = predict(here, there, chosen, draws=draws, seed=seed, interval=interval, level=level)
+    found = predict(here, there, chosen, Intervals(interval, draws, seed, level))
     if as_json:
         click.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
     else:

@@ -1,7 +1,7 @@
-"""What is estimated.  Each estimand is a pure formula in ratios of counts, written once.
+"""The estimands: each is a pure formula in ratios of counts, declared once.
 
-``formula(sums, ...)`` gives an array of B values, one a weighting of the tasks: the observed data are one weighting, a
-bootstrap draw is another.  A ratio with an empty denominator is NaN here and becomes a null with its reason in
+``formula(sums, ...)`` gives an array of B values, one per weighting of the tasks: the observed data are one weighting,
+a bootstrap draw is another.  A ratio with an empty denominator is NaN here and becomes a null with its reason in
 :mod:`handoff.estimation.bootstrap`.
 
 Notation of the docstrings (paper: "Reach or Solve?"): A_w(i, s) says whether reacher w arrives on task i, seed slot s;
@@ -15,107 +15,143 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import attrs
 
 from handoff.errors import UsageError
 from handoff.estimation import counting as count
-from handoff.estimation.counting import FloatArray, Sums
+from handoff.estimation.arrays import FloatArray
+from handoff.estimation.counting import Sums
 from handoff.estimation.table import Table
 
 Formula = Callable[..., FloatArray]
 F = TypeVar("F", bound=Formula)
 Argument = str | int | tuple[str, ...]
+#: A rate is one ratio of a count to a count that contains it, between 0 and 1.  A contrast is a difference or product
+#: of rates, in points.  A mean is a mean number of actions.
+Kind = Literal["rate", "contrast", "mean"]
 
-FORMULAS: dict[str, Formula] = {}
-#: One line for every name, of formulas and of what other modules make from them.
-EQUATIONS: dict[str, str] = {}
-#: Estimands that are one ratio of a count to a count that contains it, and so lie between 0 and 1.
-RATES = frozenset(
-    {"reach", "solve", "endpoint", "reach_within", "completion", "bridge", "finish", "won_only"},
-)
-#: The largest size that an estimand can have, 1 where none is named here.
-LIMITS = {
-    "interaction": 2.0,
-    "survivor_interaction": 2.0,
-    "survivor_minus_interaction": 4.0,
-    "state_term": 2.0,
-    "mean_actions": math.inf,
-}
+
+@attrs.frozen
+class Declaration:
+    """What is the same for all estimands of one name."""
+
+    name: str
+    kind: Kind
+    equation: str
+    #: Template of the label, filled from the arguments.
+    label: str
+    #: The largest size that a value can have.
+    limit: float
+    #: ``None`` for what other modules compute from several tables.
+    formula: Formula | None
+
+
+DECLARED: dict[str, Declaration] = {}
+
+
+def declare(
+    name: str, kind: Kind, equation: str, label: str = "", limit: float = 1.0, formula: Formula | None = None
+) -> None:
+    """Declare the estimands called ``name``; their label is by default the name in words, then a -> b."""
+    template = label or name.replace("_", " ") + " {a} → {b}"
+    DECLARED[name] = Declaration(name, kind, equation, template, limit, formula)
 
 
 @attrs.frozen
 class Estimand:
-    """A formula and what it is asked of: a name in ``FORMULAS``, its arguments, and one task type or all of them."""
+    """A declared name, its arguments, and one task type or all of them (``None``)."""
 
     name: str
     arguments: tuple[tuple[str, Argument], ...] = ()
     type: str | None = None
 
     def __call__(self, sums: Sums) -> FloatArray:
-        return FORMULAS[self.name](sums, **dict(self.arguments))
+        formula = self.declaration.formula
+        assert formula is not None, f"{self.name} has no formula"
+        return formula(sums, **dict(self.arguments))
 
     def __str__(self) -> str:
-        told = ", ".join(
+        arguments = ", ".join(
             f"{name}={' + '.join(value) if isinstance(value, tuple) else value}" for name, value in self.arguments
         )
         where = f" [{self.type}]" if self.type is not None else ""
-        return f"{self.name}({told}){where}"
+        return f"{self.name}({arguments}){where}"
+
+    @property
+    def declaration(self) -> Declaration:
+        return DECLARED[self.name]
+
+    @property
+    def kind(self) -> Kind:
+        return self.declaration.kind
 
     @property
     def equation(self) -> str:
         """The first paragraph of the formula's docstring, on one line."""
-        return EQUATIONS[self.name]
+        return self.declaration.equation
 
     @property
     def limit(self) -> float:
         """The largest size that a value can have."""
-        return LIMITS.get(self.name, 1.0)
+        return self.declaration.limit
+
+    @property
+    def label(self) -> str:
+        """The name that people see, without the type: ``reach rl``, ``solve: sft reaches, rl solves``."""
+        arguments = dict(self.arguments)
+        label = self.declaration.label.format(**arguments)
+        if "c" in arguments and (arguments["c"], arguments["d"]) != (arguments["a"], arguments["b"]):
+            label += f", solvers {arguments['c']} → {arguments['d']}"
+        return label
 
 
 def estimand(name: str, *, type: str | None = None, **arguments: Argument) -> Estimand:
-    """The estimand called ``name``.  Raises :class:`~handoff.errors.UsageError` if there is none."""
-    if name not in FORMULAS:
-        raise UsageError(f"no estimand is named {name!r}; known: {', '.join(FORMULAS)}")
+    """The estimand called ``name``.  Raises :class:`~handoff.errors.UsageError` if no formula has this name."""
+    if name not in DECLARED or DECLARED[name].formula is None:
+        known = ", ".join(name for name, one in DECLARED.items() if one.formula is not None)
+        raise UsageError(f"no estimand is named {name!r}; known: {known}")
     return Estimand(name, tuple(arguments.items()), type)
 
 
-def _formula(function: F) -> F:
-    FORMULAS[function.__name__] = function
-    paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
-    EQUATIONS[function.__name__] = " ".join(paragraph.split())
-    return function
+def _formula(kind: Kind, label: str = "", limit: float = 1.0) -> Callable[[F], F]:
+    def declared(function: F) -> F:
+        paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
+        declare(function.__name__, kind, " ".join(paragraph.split()), label, limit, function)
+        return function
+
+    return declared
 
 
 # One reacher or one cell of the crossing.
 
 
-@_formula
+@_formula("rate", "reach {reacher}")
 def reach(sums: Sums, reacher: str) -> FloatArray:
     """Reach_w = mean of A_w (section 3.2)."""
     return sums.ratio(count.arrived(reacher), count.EPISODES)
 
 
-@_formula
+@_formula("rate", "solve: {reacher} reaches, {solver} solves")
 def solve(sums: Sums, reacher: str, solver: str) -> FloatArray:
     """Solve_{w,r} = mean of Y_{w,r} over the arrived (i, s) of reacher w (section 3.2)."""
     return sums.ratio(count.won(reacher, solver), count.arrived(reacher))
 
 
-@_formula
+@_formula("rate", "endpoint: {reacher} reaches, {solver} solves")
 def endpoint(sums: Sums, reacher: str, solver: str) -> FloatArray:
     """endpoint_{w,r} = mean of Y_{w,r} = Reach_w x Solve_{w,r} (Eq. 2)."""
     return sums.ratio(count.won(reacher, solver), count.EPISODES)
 
 
-@_formula
+@_formula("mean", "mean actions {reacher}", limit=math.inf)
 def mean_actions(sums: Sums, reacher: str) -> FloatArray:
     """Mean number of reacher actions until arrival or stopping (Table 2a)."""
     return sums.ratio(count.actions(reacher), count.EPISODES)
 
 
-@_formula
+@_formula("rate", "reach {reacher} within {steps}")
 def reach_within(sums: Sums, reacher: str, steps: int) -> FloatArray:
     """Reach_w(t) = mean of [tau_D <= t]: the arrival curve at t actions (Figure 2, Table 7)."""
     return sums.ratio(count.arrived_within(reacher, steps), count.EPISODES)
@@ -124,7 +160,7 @@ def reach_within(sums: Sums, reacher: str, steps: int) -> FloatArray:
 # All reached states, whoever reached them.
 
 
-@_formula
+@_formula("rate", "completion {solver}")
 def completion(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Same-state completion: wins of solver r over all reached states, pooled over the reachers (section 4.4)."""
     return sums.ratio(
@@ -132,7 +168,7 @@ def completion(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray
     )
 
 
-@_formula
+@_formula("rate", "bridge {solver}")
 def bridge(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Bridge rate: share of the reached states where solver r's first action stays on a shortest path (Table 3)."""
     return sums.ratio(
@@ -141,7 +177,7 @@ def bridge(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     )
 
 
-@_formula
+@_formula("rate", "finish {solver}")
 def finish(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Finish rate: share of solver r's bridge actions that it goes on to win from (Table 3).
 
@@ -153,7 +189,7 @@ def finish(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     )
 
 
-@_formula
+@_formula("rate", "won by {winner}, not {loser}")
 def won_only(sums: Sums, reachers: tuple[str, ...], winner: str, loser: str) -> FloatArray:
     """Share of the reached states that ``winner`` completes and ``loser`` does not (Table 3; its numerator there)."""
     return sums.ratio(
@@ -165,49 +201,49 @@ def won_only(sums: Sums, reachers: tuple[str, ...], winner: str, loser: str) -> 
 # Contrasts a -> b of one role, the other fixed.
 
 
-@_formula
+@_formula("contrast")
 def reach_gap(sums: Sums, a: str, b: str) -> FloatArray:
     """Arrival gap: Reach_b - Reach_a (section 4.3)."""
     return reach(sums, b) - reach(sums, a)
 
 
-@_formula
+@_formula("contrast", "reach {b} within {b_steps} minus {a} within {a_steps}")
 def reach_within_gap(sums: Sums, a: str, a_steps: int, b: str, b_steps: int) -> FloatArray:
     """Reach_b(t_b) - Reach_a(t_a): the arrival gap at one budget or across two (Table 7)."""
     return reach_within(sums, b, b_steps) - reach_within(sums, a, a_steps)
 
 
-@_formula
+@_formula("contrast")
 def completion_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Same-state gap: completion_b - completion_a over all reached states (section 4.4)."""
     return completion(sums, reachers, b) - completion(sums, reachers, a)
 
 
-@_formula
+@_formula("contrast")
 def bridge_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Bridge rate of solver b minus that of solver a (Table 3)."""
     return bridge(sums, reachers, b) - bridge(sums, reachers, a)
 
 
-@_formula
+@_formula("contrast")
 def finish_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Finish rate of solver b minus that of solver a (Table 3)."""
     return finish(sums, reachers, b) - finish(sums, reachers, a)
 
 
-@_formula
+@_formula("contrast", "solver effect {reacher}, {a} → {b}")
 def solver_effect(sums: Sums, reacher: str, a: str, b: str) -> FloatArray:
     """Delta_w = Solve_{w,b} - Solve_{w,a}: the solver effect on the states that w reached (section 3.2)."""
     return solve(sums, reacher, b) - solve(sums, reacher, a)
 
 
-@_formula
+@_formula("contrast", "endpoint effect {reacher}, {a} → {b}")
 def endpoint_effect(sums: Sums, reacher: str, a: str, b: str) -> FloatArray:
     """E_w = endpoint_{w,b} - endpoint_{w,a}: the solver effect under reacher w in the full population (Table 1)."""
     return endpoint(sums, reacher, b) - endpoint(sums, reacher, a)
 
 
-@_formula
+@_formula("contrast", "reacher effect {solver}, {a} → {b}")
 def reacher_effect(sums: Sums, solver: str, a: str, b: str) -> FloatArray:
     """endpoint_{b,r} - endpoint_{a,r}: what another reacher brings to solver r in the full population."""
     return endpoint(sums, b, solver) - endpoint(sums, a, solver)
@@ -216,19 +252,19 @@ def reacher_effect(sums: Sums, solver: str, a: str, b: str) -> FloatArray:
 # Both roles.
 
 
-@_formula
+@_formula("contrast")
 def endpoint_gain(sums: Sums, a: str, b: str) -> FloatArray:
     """endpoint_{b,b} - endpoint_{a,a}: the whole gain, both roles exchanged (section 2.1)."""
     return endpoint(sums, b, b) - endpoint(sums, a, a)
 
 
-@_formula
+@_formula("contrast", limit=2.0)
 def interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """I = E_b - E_a for reachers a -> b and solvers c -> d, the paper's I being a = c, b = d (Eq. 4)."""
     return endpoint_effect(sums, b, c, d) - endpoint_effect(sums, a, c, d)
 
 
-@_formula
+@_formula("contrast", limit=2.0)
 def survivor_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Survivor-only interaction: Delta_b - Delta_a, each on the states its own reacher reached (section 2.4).
 
@@ -237,19 +273,19 @@ def survivor_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArr
     return solver_effect(sums, b, c, d) - solver_effect(sums, a, c, d)
 
 
-@_formula
+@_formula("contrast", limit=4.0)
 def survivor_minus_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Survivor-only interaction minus I, paired (Appendix D, non-arrival retention)."""
     return survivor_interaction(sums, a, b, c, d) - interaction(sums, a, b, c, d)
 
 
-@_formula
+@_formula("contrast")
 def arrival_term(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Arrival term of I: (Reach_b - Reach_a) x Delta_b (Eq. 9)."""
     return reach_gap(sums, a, b) * solver_effect(sums, b, c, d)
 
 
-@_formula
+@_formula("contrast", limit=2.0)
 def state_term(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """State term of I: Reach_a x (Delta_b - Delta_a); arrival term + state term = I (Eq. 9)."""
     return reach(sums, a) * survivor_interaction(sums, a, b, c, d)
@@ -293,10 +329,10 @@ def standard(
     """
     if budgets is not None and table.arrival_WTS is None:
         raise UsageError("arrival by budget needs to know after how many actions a reacher arrived (column `arrival`)")
-    found = list(_whole(table, order, budgets))
+    estimands = list(_whole(table, order, budgets))
     if by_type:
-        found += [item for type in table.types for item in _of_type(table, order, type)]
-    return found
+        estimands += [one for type in table.types for one in _of_type(table, order, type)]
+    return estimands
 
 
 def _whole(table: Table, order: Sequence[str] | None, budgets: Sequence[int] | None) -> Iterator[Estimand]:

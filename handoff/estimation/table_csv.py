@@ -1,8 +1,9 @@
-"""A table as CSV, one row an endpoint: what anybody can write from whatever they have run.
+"""A table as CSV, one row per endpoint, for studies made with any tool.
 
 The columns ``task,type,seed,reacher,solver,arrived,won`` are required, in any order.  ``bridge``, ``arrival`` and
-``actions`` are read where they are present (see :class:`~handoff.estimation.table.Table`); every other column is ignored.  Seeds
-only pair the rows of one task, so tasks may call them differently, but every task needs equally many.
+``actions`` are read where they are present (see :class:`~handoff.estimation.table.Table`); every other column is
+ignored.  ``seed`` is the seed slot.  It only pairs the rows of one task, so tasks may call their slots differently, but
+every task needs equally many.
 """
 
 from __future__ import annotations

@@ -8,32 +8,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from handoff import files
 from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
 from handoff.passk.counts import Counts
 
 COLUMNS = ("task", "n", "c")
-#: Rollouts of a task: more are not what anybody makes, and what is drawn from is below 10^9.
+#: Rollouts of a task, at most: hypergeometric draws are limited to 10^9.
 MOST = 100_000_000
 
 
 def read_counts(path: str | Path, name: str | None = None) -> Counts:
-    """The counts that a CSV or JSONL file holds, or a rollouts run (``RUN``, or ``RUN#POLICY`` if it has several).
-
-    ``name`` is the policy's (default: the file's name without ending, or the run's name for it).
+    """The counts of a CSV or JSONL file.  ``name`` is the policy's (default: the file's name without ending).
 
     Raises :class:`~handoff.errors.DataError`, with the line, for anything but one row a task with whole numbers
     0 <= c <= n, and :class:`~handoff.errors.UsageError` if the file cannot be read.
     """
-    folder, _, policy = str(path).partition("#")
-    if Path(folder).is_dir():
-        from handoff.protocols.rollouts import study as rollouts_study  # it reads counts out as this module's class
-
-        counts = rollouts_study.load(folder).counts(policy or None)
-        return counts if name is None else attrs.evolve(counts, name=name)
     path = Path(path)
     try:
         text = files.read_input(path).decode("utf-8-sig")
@@ -42,16 +32,16 @@ def read_counts(path: str | Path, name: str | None = None) -> Counts:
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
     rows = _jsonl(text, path) if text.lstrip().startswith("{") else _csv(text, path)
-    found: list[tuple[str, int, int]] = []
+    counts: list[tuple[str, int, int]] = []
     for where, row in rows:
-        found.append((_task(where, row), _whole(where, row, "n"), _whole(where, row, "c")))
-        n, c = found[-1][1:]
+        n, c = _whole(where, row, "n"), _whole(where, row, "c")
+        counts.append((_task(where, row), n, c))
         if n < 1 or not 0 <= c <= n:
             raise DataError(f"{where}: {c} successes in {n} rollouts; 0 <= c <= n and 1 <= n must hold")
-    if not found:
+    if not counts:
         raise DataError(f"{path} has no rows; each must give {','.join(COLUMNS)}")
     try:
-        return Counts.of(name or path.stem, found)
+        return Counts.of(name or path.stem, counts)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 

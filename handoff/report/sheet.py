@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from handoff.estimation.estimands import RATES
+from handoff.estimation.estimands import DECLARED
 from handoff.report.format import MINUS, Json, amount, counted, interval, percent, points
 
 
@@ -54,15 +54,15 @@ def gap(value: Json) -> Cell:
 
 def of_estimand(name: str, found: Json) -> Cell:
     """A cell in the estimand's own unit, without its counts."""
-    shown = mean(found) if name == "mean_actions" else rate(found) if name in RATES else gap(found)
-    return attrs.evolve(shown, counts="")
+    shown = {"mean": mean, "rate": rate, "contrast": gap}[DECLARED[name].kind]
+    return attrs.evolve(shown(found), counts="")
 
 
 def of_difference(name: str, found: Json | None) -> Cell:
     """A difference of two values of an estimand."""
     if found is None:
         return EMPTY
-    if name != "mean_actions":
+    if DECLARED[name].kind != "mean":
         return gap(found)
     text = amount(found["point"]).replace("-", MINUS)
     return Cell(text, "", interval(found, 1.0), found["note"])

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from handoff.estimation.bootstrap import Estimate, Estimates
 from handoff.estimation.differences import SideBySide
-from handoff.estimation.estimands import RATES
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport
 from handoff.planning.power import Curve
@@ -33,39 +32,13 @@ def _say(console: Console, line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def name_of(found: Estimate) -> str:
-    """The estimand in short: ``reach rl``, ``solve sft -> rl`` (reacher, then solver), ``interaction sft -> rl``."""
-    given = dict(found.estimand.arguments)
-    name = found.estimand.name.replace("_", " ")
-    match found.estimand.name:
-        case "solve" | "endpoint":
-            return f"{name}: {given['reacher']} reaches, {given['solver']} solves"
-        case "reach_within":
-            return f"reach {given['reacher']} within {given['steps']}"
-        case "reach_within_gap":
-            return f"reach {given['b']} within {given['b_steps']} minus {given['a']} within {given['a_steps']}"
-        case "completion" | "bridge" | "finish":
-            return f"{name} {given['solver']}"
-        case "won_only":
-            return f"won by {given['winner']}, not {given['loser']}"
-        case "difference":
-            return str(given["of"])
-    parts = [str(given[key]) for key in ("reacher", "solver") if key in given]
-    if "a" in given:
-        parts.append(f"{given['a']} → {given['b']}")
-    if "c" in given and (given["c"], given["d"]) != (given["a"], given["b"]):
-        parts.append(f"solvers {given['c']} → {given['d']}")
-    return f"{name} {', '.join(parts)}"
-
-
 def _value(found: Estimate) -> str:
-    if found.estimand.name == "mean_actions":
-        return format.amount(found.point)
-    return (format.percent if found.estimand.name in RATES else format.points)(found.point)
+    shown = {"mean": format.amount, "rate": format.percent, "contrast": format.points}
+    return shown[found.estimand.kind](found.point)
 
 
 def _ends(found: Estimate) -> str:
-    return format.interval({"low": found.low, "high": found.high}, 1 if found.estimand.name == "mean_actions" else 100)
+    return format.interval({"low": found.low, "high": found.high}, 1 if found.estimand.kind == "mean" else 100)
 
 
 def _counts(found: Estimate) -> str:
@@ -78,15 +51,16 @@ def _remarks(console: Console, made: Iterable[Estimate]) -> None:
     for found in made:
         where = f" [{found.estimand.type}]" if found.estimand.type is not None else ""
         for text in dict.fromkeys((*filter(None, (found.reason, found.interval_reason)), *found.notes)):
-            about.setdefault(text, []).append(name_of(found) + where)
+            about.setdefault(text, []).append(found.estimand.label + where)
     for text, names in about.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         _say(console, f"{', '.join(names[:3])}{more}: {text}")
 
 
 def _method(made: Estimates) -> str:
-    how = "the paper's" if made.method == "paper" else made.method
-    return f"{made.level:.0%} intervals: {how} bootstrap, {made.draws:,} draws, seed {made.seed}"
+    one = made.intervals
+    how = "the paper's" if one.method == "paper" else one.method
+    return f"{one.level:.0%} intervals: {how} bootstrap, {one.draws:,} draws, seed {one.seed}"
 
 
 def show_estimates(console: Console, table: Table, made: Estimates) -> None:
@@ -97,7 +71,7 @@ def show_estimates(console: Console, table: Table, made: Estimates) -> None:
         f"reachers {', '.join(table.reachers)}, solvers {', '.join(table.solvers)}",
     )
     for type, group in groupby(made.estimates, key=lambda found: found.estimand.type):
-        rows = [(name_of(found), _value(found), _ends(found), _counts(found)) for found in group]
+        rows = [(found.estimand.label, _value(found), _ends(found), _counts(found)) for found in group]
         _show(
             console, "All tasks" if type is None else f"Type {type}", ("estimand", "value", "interval", "counts"), rows
         )
@@ -117,13 +91,13 @@ def show_side_by_side(console: Console, found: SideBySide) -> None:
     rows = []
     for key in keys:
         first = next(made[key] for made in by.values() if key in made)
-        row = [name_of(first)]
+        row = [first.estimand.label]
         for label in labels:
             one = by[label].get(key)
             row.append(f"{_value(one)} {_ends(one)}".strip() if one is not None else format.NONE)
         for made in gaps.values():
             gap = made.get(key)
-            scale = 1.0 if first.estimand.name == "mean_actions" else 100.0
+            scale = 1.0 if first.estimand.kind == "mean" else 100.0
             shown = format.NONE
             if gap is not None and gap.point is not None:
                 shown = f"{format.points(gap.point * scale / 100)} {format.interval(vars_of(gap), scale)}".strip()

@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from handoff.errors import UsageError
+from handoff.estimation.intervals import Intervals
 from handoff.protocols.frontier.records import Trajectory
 from handoff.records import Record
 
@@ -204,7 +205,7 @@ class ShareGap:
 
 
 def share_gap(
-    first: Failures, second: Failures, label: str = "loop", *, draws: int = 100_000, seed: int = 0, level: float = 0.95
+    first: Failures, second: Failures, label: str = "loop", *, intervals: Intervals = Intervals()
 ) -> ShareGap:
     """``second``'s share of ``label`` minus ``first``'s.
 
@@ -214,9 +215,9 @@ def share_gap(
     if not first.trajectories or not second.trajectories:
         empty = first if not first.trajectories else second
         return ShareGap(label, None, None, None, f"{empty.reacher} has no non-arrivals")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(intervals.seed)
     n, m = first.trajectories, second.trajectories
     p, q = first.labels[label] / n, second.labels[label] / m
-    gaps_B = rng.binomial(m, q, draws) / m - rng.binomial(n, p, draws) / n
-    low, high = np.quantile(gaps_B, [(1 - level) / 2, (1 + level) / 2])
+    gaps_B = rng.binomial(m, q, intervals.draws) / m - rng.binomial(n, p, intervals.draws) / n
+    low, high = np.quantile(gaps_B, intervals.tails)
     return ShareGap(label, q - p, float(low), float(high))

@@ -203,7 +203,8 @@ def sample_of(run: Study, table: Table | None = None) -> Sample:
         DEPTH: run.depth,
         "the solver's budget": run.protocol["solve_budget"],
     }
-    return Sample(str(run.folder), table or run.table(), run.tasks, run.policies, settings)
+    names = {task.id: task.name for task in run.tasks}
+    return Sample(str(run.folder), table or run.table(), names, run.policies, settings)
 
 
 def _decisions(run: Study | RolloutStudy) -> Iterator[tuple[str, str, Decision, Sequence[str] | None]]:

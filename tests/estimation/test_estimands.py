@@ -13,7 +13,8 @@ from kit import paper_tables
 
 from handoff.errors import DataError, UsageError
 from handoff.estimation.bootstrap import Estimates, estimate
-from handoff.estimation.estimands import FORMULAS, RATES, Estimand, arrival_curve, estimand, pairs, standard
+from handoff.estimation.estimands import DECLARED, Estimand, arrival_curve, estimand, pairs, standard
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv, write_csv
 from handoff.protocols.frontier.records import Endpoint, Trajectory
@@ -25,7 +26,7 @@ CROSS = {"a": "sft", "b": "rl", "c": "sft", "d": "rl"}
 
 
 def all_of(table: Table) -> Estimates:
-    return estimate(table, draws=200)
+    return estimate(table, intervals=Intervals(draws=200))
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +212,10 @@ def test_a_ladder_of_four_checkpoints_has_six_contrasts_in_the_order_asked_for()
     assert pairs(table, order) == wanted
     listed = [e for e in standard(table, order) if e.name == "interaction" and e.type is None]
     assert [(dict(e.arguments)["a"], dict(e.arguments)["b"]) for e in listed] == wanted
-    forward = estimate(table, [estimand("interaction", a="base", b="rl", c="base", d="rl")], draws=100)
-    backward = estimate(table, [estimand("reach_gap", a="rl", b="base")], draws=100)
+    forward = estimate(
+        table, [estimand("interaction", a="base", b="rl", c="base", d="rl")], intervals=Intervals(draws=100)
+    )
+    backward = estimate(table, [estimand("reach_gap", a="rl", b="base")], intervals=Intervals(draws=100))
     assert forward.estimates[0].point is not None
     gap = table.arrived_WTS[1].mean() - table.arrived_WTS[0].mean()
     assert backward.estimates[0].point == pytest.approx(gap)
@@ -251,7 +254,7 @@ def test_arrival_curve_and_budgets_count_arrivals_so_far() -> None:
     # RL at 8 against SFT at 48: 2/4 - 1/4.
     assert made.get("reach_within_gap", a="sft", a_steps=48, b="rl", b_steps=8).point == 0.25
     assert made.get("mean_actions", reacher="rl").point == (3 + 8 + 9 + 48) / 4
-    curve = estimate(timed(), arrival_curve(timed()), draws=100)
+    curve = estimate(timed(), arrival_curve(timed()), intervals=Intervals(draws=100))
     assert len(curve.estimates) == 2 * 49
     points = [found.point for found in curve.estimates[49:]]
     assert points == [0] * 3 + [0.25] * 5 + [0.5] + [0.75] * 40
@@ -291,11 +294,40 @@ def test_json_holds_counts_and_no_nan_for_any_estimand() -> None:
     ]  # fmt: skip
 
 
-def test_every_formula_names_its_source_and_every_rate_is_a_formula() -> None:
-    for name in FORMULAS:
-        equation = Estimand(name).equation
-        assert any(word in equation for word in ("Eq.", "section", "Table", "Figure", "Appendix", "full population"))
-    assert set(FORMULAS) >= RATES
+def test_every_estimand_names_its_source() -> None:
+    for name, declaration in DECLARED.items():
+        if name != "difference":
+            words = ("Eq.", "section", "Table", "Figure", "Appendix", "full population")
+            assert any(word in declaration.equation for word in words)
+
+
+def test_a_rate_is_one_ratio_and_a_contrast_is_bounded_by_its_limit() -> None:
+    for one in all_of(timed()).estimates:
+        assert (one.estimand.kind == "contrast") == (len(one.ratios) > 1)
+        assert one.point is None or abs(one.point) <= one.estimand.limit
+        if one.estimand.kind == "rate":
+            assert one.point is None or 0 <= one.point <= 1
+
+
+@pytest.mark.parametrize(
+    ("one", "label"),
+    [
+        (estimand("reach", reacher="rl"), "reach rl"),
+        (estimand("solve", reacher="sft", solver="rl"), "solve: sft reaches, rl solves"),
+        (estimand("reach_within", reacher="rl", steps=8), "reach rl within 8"),
+        (
+            estimand("reach_within_gap", a="sft", a_steps=8, b="rl", b_steps=16),
+            "reach rl within 16 minus sft within 8",
+        ),
+        (estimand("won_only", reachers=BOTH, winner="rl", loser="sft"), "won by rl, not sft"),
+        (estimand("reacher_effect", solver="rl", a="sft", b="rl"), "reacher effect rl, sft → rl"),
+        (estimand("interaction", **CROSS), "interaction sft → rl"),
+        (estimand("interaction", a="x", b="y", c="sft", d="rl"), "interaction x → y, solvers sft → rl"),
+        (estimand("reach", reacher="{odd}"), "reach {odd}"),
+    ],
+)
+def test_an_estimand_has_one_label(one: Estimand, label: str) -> None:
+    assert one.label == label
 
 
 def test_an_unknown_estimand_or_checkpoint_is_named() -> None:

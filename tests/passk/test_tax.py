@@ -15,20 +15,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from handoff.cli import group
+from handoff.cli import group, inputs
 from handoff.cli.tax import tax
 from handoff.errors import DataError, StoreError, UsageError
+from handoff.passk.comparison import compare, draw_counts, early_estimate
 from handoff.passk.counts import Counts, matched
 from handoff.passk.counts_file import read_counts
 from handoff.passk.curves import mean_pass_at_k
 from handoff.passk.routing import choose, route
 from handoff.passk.tax import (
     calibrated_scalability,
-    compare,
     contributions,
     crossover,
-    draw_counts,
-    early_estimate,
     raw_scalability,
     scalability,
 )
@@ -403,8 +401,10 @@ def test_a_malformed_file_is_refused_in_one_sentence_with_the_line(tmp_path, tex
 def test_unreadable_files_are_refused_in_one_sentence(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read .*: No such file"):
         read_counts(tmp_path / "none.csv")
-    with pytest.raises(StoreError, match="is not a run folder"):
+    with pytest.raises(UsageError, match="cannot read"):
         read_counts(tmp_path)
+    with pytest.raises(StoreError, match="is not a run folder"):
+        inputs.counts(tmp_path)
     path = tmp_path / "utf16.csv"
     path.write_bytes("task,n,c\na,4,1\n".encode("utf-16"))
     with pytest.raises(DataError, match="is not UTF-8 text"):

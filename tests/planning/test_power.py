@@ -18,6 +18,7 @@ from handoff.cli.plan import plan as plan_command
 from handoff.cli.transport import transport as transport_command
 from handoff.errors import HandoffError, UsageError
 from handoff.estimation.estimands import estimand
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import write_csv
 from handoff.planning.population import Design, centre
@@ -89,7 +90,9 @@ def test_half_width_shrinks_with_the_square_root_of_the_tasks() -> None:
 
 
 def test_the_smallest_size_that_reaches_the_goal_is_found_and_the_one_below_does_not() -> None:
-    found = curve(guessed(), question("interaction", guessed()), 2, half_width=0.12, repeats=40, draws=400)
+    found = curve(
+        guessed(), question("interaction", guessed()), 2, half_width=0.12, repeats=40, intervals=Intervals(draws=400)
+    )
     assert found.needed is not None
     by_size = {point.tasks: point for point in found.points}
     best = by_size[found.needed.tasks].half_width
@@ -100,16 +103,22 @@ def test_the_smallest_size_that_reaches_the_goal_is_found_and_the_one_below_does
 
 
 def test_power_rises_to_what_is_wanted() -> None:
-    found = curve(guessed(), question("reach_gap", guessed()), 1, power=0.9, repeats=40, draws=400)
+    found = curve(guessed(), question("reach_gap", guessed()), 1, power=0.9, repeats=40, intervals=Intervals(draws=400))
     assert found.needed is not None
     assert found.needed.power >= 0.9 > found.points[0].power
-    again = curve(guessed(), question("reach_gap", guessed()), 1, power=0.9, repeats=40, draws=400)
+    again = curve(guessed(), question("reach_gap", guessed()), 1, power=0.9, repeats=40, intervals=Intervals(draws=400))
     assert again == found
 
 
 def test_a_goal_beyond_the_largest_size_is_not_reached_and_said_so() -> None:
     found = curve(
-        guessed(), question("interaction", guessed()), 1, half_width=0.01, sizes=(2, 3), repeats=10, draws=200
+        guessed(),
+        question("interaction", guessed()),
+        1,
+        half_width=0.01,
+        sizes=(2, 3),
+        repeats=10,
+        intervals=Intervals(draws=200),
     )
     assert found.needed is None
     assert [point.tasks for point in found.points] == [2, 3]

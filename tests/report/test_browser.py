@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kit import chromium, paper_tables, report_runs
 
+from handoff.estimation.intervals import Intervals
 from handoff.protocols.frontier import study
 from handoff.report.study import document as numbers
 from handoff.report.study import page
@@ -31,7 +32,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     here = study.load(report_runs.write(folder / "run", paper_tables.unseen(), said="<think>look</think><b>look</b>"))
     there = report_runs.write(folder / "external", paper_tables.seen(), prefix="seen ", split="seen")
-    document = numbers.document(here, numbers.Options(draws=2000), study.load(there))
+    document = numbers.document(here, numbers.Options(Intervals(draws=2000)), study.load(there))
     return page.write(here, document, folder / "page.html")[0]
 
 
@@ -243,7 +244,7 @@ def test_hostile_text_runs_nothing(browser: chromium.Page, tmp_path: Path) -> No
     browser.problems.clear()
     browser.requests.clear()
     browser.view(400)
-    document = numbers.document(loaded, numbers.Options(draws=500))
+    document = numbers.document(loaded, numbers.Options(Intervals(draws=500)))
     browser.open(page.write(loaded, document, tmp_path / "page.html")[0], READY)
     browser.run("document.querySelector('#list .ep').click()")
     assert browser.problems == []

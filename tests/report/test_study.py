@@ -19,12 +19,13 @@ from rich.console import Console
 
 from handoff.cli.compare import compare
 from handoff.errors import DataError, StoreError, UsageError
+from handoff.estimation.intervals import Intervals
 from handoff.protocols.frontier import study
 from handoff.report import terminal
 from handoff.report.study import comparison, episodes, figures, page
 from handoff.report.study import document as numbers
 
-FAST = numbers.Options(draws=2000)
+FAST = numbers.Options(Intervals(draws=2000))
 
 
 def handoff(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -204,7 +205,7 @@ def test_three_checkpoints_have_every_contrast_and_the_widest_leads(tmp_path: Pa
     pairs = [row["reachers"] for row in rows(document, "endpoints", "interactions")]
     assert pairs == [["base", "rl"], ["base", "sft"], ["sft", "rl"]]
     assert rows(document, "reach", "gaps")[0]["reachers"] == ["base", "rl"]
-    turned = numbers.document(loaded, numbers.Options(draws=2000, order=("rl", "sft", "base")))
+    turned = numbers.document(loaded, numbers.Options(Intervals(draws=2000), order=("rl", "sft", "base")))
     assert rows(turned, "reach", "gaps")[0]["reachers"] == ["rl", "base"]
     figures_of = figures.figures(document)
     assert figures_of["interaction"][0].svg.count("<title>reacher ") == 9

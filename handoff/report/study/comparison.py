@@ -13,15 +13,12 @@ import attrs
 
 from handoff.canonical import canonical, differing_keys
 from handoff.errors import StoreError, UsageError
-from handoff.estimation.bootstrap import Estimate, Estimates, check_options, draw, judge, plan_of
-from handoff.estimation.differences import Independent, side_by_side
+from handoff.estimation.bootstrap import Estimates
+from handoff.estimation.differences import difference, side_by_side
 from handoff.estimation.estimands import Estimand
-from handoff.estimation.evaluation import Evaluation
-from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.report import format
-from handoff.report.study import sentences
 from handoff.report.study.document import Json, Options, describe, value
 
 #: Facts of a run that its numbers hang on, apart from the environment, which makes them another thing altogether.
@@ -45,21 +42,12 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
     :class:`~handoff.errors.StoreError` while records are owed.
     """
     options = options or Options()
-    method = check_options(options.interval, options.draws, options.level)
     for study in (first, second):
         require_consistent(study)
         if not study.sealed:
             raise StoreError(f"{study.folder} is not complete; type the command that started it again, then compare")
     tables = {"first": first.table(), "second": second.table()}
-    made = side_by_side(
-        tables,
-        options.order,
-        budgets=options.budgets,
-        draws=options.draws,
-        seed=options.seed,
-        interval=method,
-        level=options.level,
-    )
+    made = side_by_side(tables, options.order, budgets=options.budgets, intervals=options.intervals)
     of = {run: {one.estimand: one for one in made.estimates[run].estimates} for run in tables}
     common = [asked for asked in of["first"] if asked in of["second"]]
     if not common:
@@ -79,11 +67,11 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
         "incomparable": incomparable,
         "remarks": [*_remarks(first, second), *([] if incomparable and not anyway else [remark])],
         "pairing": pairing,
-        "intervals": {"method": method, "draws": options.draws, "seed": options.seed, "level": options.level},
+        "intervals": options.intervals.to_json(),
         "rows": [
             {
                 "name": asked.name,
-                "label": sentences.name_of(asked.name, dict(asked.arguments)),
+                "label": asked.label,
                 "equation": asked.equation,
                 "first": value(of["first"][asked]),
                 "second": value(of["second"][asked]),
@@ -102,14 +90,9 @@ def _differences(
     options: Options,
 ) -> dict[Estimand, Json]:
     if pairing == "paired":
-        found: tuple[Estimate, ...] = paired["second"].estimates
-        by_key = {dict(one.estimand.arguments)["of"]: one for one in found}
+        by_key = {dict(one.estimand.arguments)["of"]: one for one in paired["second"].estimates}
         return {asked: value(by_key[str(asked)]) for asked in common}
-    method = check_options(options.interval, options.draws, options.level)
-    first, second = tables["first"], tables["second"]
-    both = Independent(Evaluation(first, common), Evaluation(second, common))
-    plan = joined(plan_of(first, method), plan_of(second, method))
-    found = tuple(judge(both, draw(both, plan, options.draws, options.seed), plan, method, options.level))
+    found = difference(tables["first"], tables["second"], common, options.intervals, paired=False).estimates
     if pairing == "neither":
         reason = "refused: the runs share some tasks but not all, so they are neither paired nor independent"
         found = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in found)

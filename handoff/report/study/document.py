@@ -14,8 +14,9 @@ from typing import Any
 import attrs
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import DEFAULT, DRAWS, Estimate, Estimates, check_options, estimate
+from handoff.estimation.bootstrap import Estimate, Estimates, estimate
 from handoff.estimation.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
+from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport, transport
 from handoff.protocols.frontier.failures import failures, share_gap
@@ -38,10 +39,7 @@ class Options:
     those of Table 7 (8, 16 and 48 as far as they were observed, by default).
     """
 
-    interval: str = DEFAULT
-    draws: int = DRAWS
-    seed: int = 0
-    level: float = 0.95
+    intervals: Intervals = Intervals()
     order: Sequence[str] | None = None
     budgets: Sequence[int] | None = None
 
@@ -58,7 +56,6 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     independent, :class:`~handoff.errors.DataError` for a run that contradicts itself.
     """
     options = options or Options()
-    method = check_options(options.interval, options.draws, options.level)
     require_consistent(study)
     if options.order is None:
         # One order for both roles: a contrast a -> b of the solvers must be the reachers' too, however they were named.
@@ -68,11 +65,11 @@ def document(study: Study, options: Options | None = None, external: Study | Non
         nothing: Json = {"incomplete": sentences.incomplete(result), "intervals": None, "contrasts": [], "tables": None}
         return {**result, **nothing, "curves": None, "failures": None, "sentences": {}, "estimates": []}
     table = study.table()
-    made = _estimates(table, options, method)
-    transported = None if external is None else _transport(study, table, external, options, method)
+    made = _estimates(table, options)
+    transported = None if external is None else _transport(study, table, external, options)
     result |= {
         "incomplete": None,
-        "intervals": {"method": method, "draws": made.draws, "seed": made.seed, "level": made.level},
+        "intervals": options.intervals.to_json(),
         "contrasts": contrasts(table, options.order),
         "tables": _tables(table, options, made, transported),
         "curves": {"arrival": _curves(table, made)},
@@ -105,10 +102,10 @@ def describe(study: Study) -> Json:
     }
 
 
-def _estimates(table: Table, options: Options, method: str) -> Estimates:
+def _estimates(table: Table, options: Options) -> Estimates:
     asked = standard(table, options.order, budgets=options.budgets)
     wanted = list(dict.fromkeys((*asked, *arrival_curve(table, ticks(table)))))
-    return estimate(table, wanted, draws=options.draws, seed=options.seed, interval=method, level=options.level)
+    return estimate(table, wanted, options.intervals)
 
 
 def ticks(table: Table) -> list[int]:
@@ -119,21 +116,13 @@ def ticks(table: Table) -> list[int]:
     return sorted({round(i * last / TICKS) for i in range(TICKS + 1)})
 
 
-def _transport(study: Study, table: Table, external: Study, options: Options, method: str) -> Transport:
+def _transport(study: Study, table: Table, external: Study, options: Options) -> Transport:
     require_consistent(external)
     shown = contrasts(table, options.order)
     if not shown:
         raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")
     pair = _four(shown[0])
-    return transport(
-        sample_of(study, table),
-        sample_of(external),
-        pair,
-        draws=options.draws,
-        seed=options.seed,
-        interval=method,
-        level=options.level,
-    )
+    return transport(sample_of(study, table), sample_of(external), pair, options.intervals)
 
 
 def ordered(names: Sequence[str], order: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -387,7 +376,7 @@ def _failures(study: Study, options: Options) -> Json:
     found = failures(list(study.trajectories.values()))
     gaps = []
     for a, b in ordered(study.reachers, options.order)[:1]:
-        gap = share_gap(found[a], found[b], draws=options.draws, seed=options.seed, level=options.level)
+        gap = share_gap(found[a], found[b], intervals=options.intervals)
         short = {"point": gap.point, "low": gap.low, "high": gap.high, "note": gap.reason}
         gaps.append({"reachers": [a, b], "value": {"key": None, "numerator": None, "denominator": None, **short}})
     return {"reachers": [found[name].to_json() for name in study.reachers], "loop_gaps": gaps}

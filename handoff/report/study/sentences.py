@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from handoff.report.format import (
-    MINUS,
     Json,
     amount,
     gap_with_interval,
@@ -330,31 +329,3 @@ def method(intervals: Json) -> str:
         f"{intervals['level']:.0%} intervals in brackets: {named.get(intervals['method'], intervals['method'])}; "
         f"{intervals['draws']:,} draws, seed {intervals['seed']}."
     )
-
-
-def name_of(name: str, told: Json) -> str:
-    """An estimand in the report's words."""
-    match name:
-        case "reach" | "mean_actions":
-            return f"{'Reach' if name == 'reach' else 'mean actions'}, {told['reacher']}"
-        case "endpoint" | "solve":
-            return f"{name.replace('solve', 'Solve')}, {told['reacher']} then {told['solver']}"
-        case "reach_within":
-            return f"Reach within {told['steps']}, {told['reacher']}"
-        case "reach_within_gap" if told["a_steps"] == told["b_steps"]:
-            return f"Reach gap within {told['a_steps']}, {told['a']} → {told['b']}"
-        case "reach_within_gap":
-            return f"{told['b']} within {told['b_steps']} {MINUS} {told['a']} within {told['a_steps']}"
-        case "completion" | "bridge" | "finish":
-            return f"{name}, {told['solver']}"
-        case "won_only":
-            return f"won by {told['winner']}, not {told['loser']}"
-        case "solver_effect" | "endpoint_effect":
-            kind = "Solve" if name == "solver_effect" else "endpoint"
-            return f"{kind} effect of {told['a']} → {told['b']} after {told['reacher']}"
-        case "reacher_effect":
-            return f"endpoint effect of {told['a']} → {told['b']} before {told['solver']}"
-    pair = f"{told['a']} → {told['b']}"
-    if "c" in told and (told["c"], told["d"]) != (told["a"], told["b"]):
-        pair += f" × {told['c']} → {told['d']}"
-    return f"{name.replace('_', ' ').replace('reach', 'Reach')}, {pair}"

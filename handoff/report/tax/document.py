@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
+from handoff.passk.comparison import EarlyEstimate, TaxComparison, compare, ranked
 from handoff.passk.counts import Counts
 from handoff.passk.routing import Routing
-from handoff.passk.tax import Comparison, EarlyEstimate, compare, ranked
 from handoff.report.format import Json
 from handoff.report.tax import sentences
 
@@ -21,7 +21,7 @@ _EDGES = (0.0, 0.25, 0.5, 0.75)
 def document(
     base: Counts,
     post: Counts,
-    compared: Comparison,
+    compared: TaxComparison,
     routed: Routing,
     early: EarlyEstimate | None,
     pairs: Sequence[tuple[Counts, Counts]] = (),
@@ -54,7 +54,7 @@ def rates(counts: Counts) -> list[int]:
     return [int(count) for count in np.bincount(place_T, minlength=len(BINS))]
 
 
-def _trade(compared: Comparison) -> Json:
+def _trade(compared: TaxComparison) -> Json:
     return {
         "base": compared.base.name,
         "post": compared.post.name,

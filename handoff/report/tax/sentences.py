@@ -13,7 +13,7 @@ def names(base: str, post: str) -> tuple[str, str]:
 
 
 def value(estimate: Json) -> Json:
-    """An :class:`handoff.passk.tax.Estimate` as the report's tables and figures take values."""
+    """An :class:`handoff.passk.comparison.TaxEstimate` as the report's tables and figures take values."""
     note = estimate["reason"] or estimate["interval_reason"]
     ends = {end: estimate[end] for end in ("point", "low", "high")}
     return {**ends, "numerator": None, "denominator": None, "note": note}

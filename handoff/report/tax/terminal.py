@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from handoff.passk.comparison import Contribution, EarlyEstimate, TaxComparison, TaxEstimate
 from handoff.passk.routing import Routing
-from handoff.passk.tax import Comparison, Contribution, EarlyEstimate, Estimate
 from handoff.report.tax.sentences import names
 
 
@@ -19,7 +19,7 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}%"
 
 
-def _interval(estimate: Estimate, percent: bool = False) -> str:
+def _interval(estimate: TaxEstimate, percent: bool = False) -> str:
     show = _percent if percent else _number
     if estimate.point is None:
         return f"undefined ({estimate.reason})"
@@ -49,7 +49,7 @@ def _budgets(budget: int) -> list[int]:
     return sorted({*(2**i for i in range(budget.bit_length()) if 2**i <= budget), budget})
 
 
-def show(console: Console, compared: Comparison, routed: Routing, early: EarlyEstimate | None) -> None:
+def show(console: Console, compared: TaxComparison, routed: Routing, early: EarlyEstimate | None) -> None:
     """Everything that ``handoff tax`` says, as tables."""
     base, post, k = compared.base, compared.post, compared.budget
     _say(

@@ -13,9 +13,8 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from handoff.cli import group
+from handoff.cli import group, inputs
 from handoff.errors import DataError, Interrupted, UsageError
-from handoff.passk.counts_file import read_counts
 from handoff.passk.ptgs import EstimateThenSample, pilot_temperature
 from handoff.policies import Request
 from handoff.policies.specs import make
@@ -134,7 +133,7 @@ def test_only_scored_rollouts_are_counted_and_pilots_are_told_apart(finished: Pa
         for task, s, p in zip(scored.tasks, scored.c_T, pilots.c_T, strict=True):
             won = [loaded.rollouts[task, policy, index].won for index in range(N)]
             assert (p, s) == (sum(won[:PILOTS]), sum(won[PILOTS:]))
-    assert read_counts(f"{finished}#post").remark == "4 scored rollouts a task after 4 pilots"
+    assert inputs.counts(f"{finished}#post").remark == "4 scored rollouts a task after 4 pilots"
     shown = CliRunner().invoke(group, ["report", str(finished)])
     assert "the first 4 are pilots and not scored" in " ".join(shown.stdout.split())
 

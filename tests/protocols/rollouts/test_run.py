@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from handoff.cli import group
+from handoff.cli import group, inputs
 from handoff.errors import Interrupted, StoreError, UsageError
-from handoff.passk.counts_file import read_counts
 from handoff.progress import Silent
 from handoff.protocols.rollouts import config as rollouts_config
 from handoff.protocols.rollouts import play as rollouts_play
@@ -105,11 +104,11 @@ def test_the_audit_replays_every_rollout_and_finds_a_forged_success(finished: Pa
 
 
 def test_counts_are_read_from_a_run_by_the_policys_name(finished: Path) -> None:
-    assert list(read_counts(f"{finished}#post").c_T) == list(rollouts_study.load(finished).counts("post").c_T)
+    assert list(inputs.counts(f"{finished}#post").c_T) == list(rollouts_study.load(finished).counts("post").c_T)
     with pytest.raises(UsageError, match="name one by"):
-        read_counts(str(finished))
+        inputs.counts(str(finished))
     with pytest.raises(UsageError, match="base, post"):
-        read_counts(f"{finished}#nobody")
+        inputs.counts(f"{finished}#nobody")
 
 
 def test_the_tax_command_reads_both_policies_of_a_run(finished: Path) -> None:
