@@ -43,7 +43,7 @@ from handoff.estimation.table import Table
 from handoff.planning.population import Design, centre
 
 NAMES = ("sft", "rl")
-DRAWS = 100_000
+DRAWS = Intervals().draws
 
 
 def study(tasks: int, slots: int, seed: int = 0) -> Table:
@@ -118,7 +118,7 @@ def large() -> None:
     """The large study alone: prints its seconds and its peak memory in MB."""
     table = study(2000, 16)
     start = time.perf_counter()
-    made = estimate(table, intervals=Intervals(draws=DRAWS))
+    made = estimate(table)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps([seconds, peak, len(made.estimates)]))
@@ -136,13 +136,14 @@ def main() -> None:
     times = 2 if options.quick else 7
     draws = 5_000 if options.quick else DRAWS
     only = [estimand("interaction", a="sft", b="rl", c="sft", d="rl")]
-    ours = seconds_of(lambda: estimate(table, intervals=Intervals(draws=DRAWS)), times)
-    paper = seconds_of(lambda: estimate(table, intervals=Intervals(draws=DRAWS, method="paper")), times)
-    alone_seconds = seconds_of(lambda: estimate(table, only, intervals=Intervals(draws=DRAWS, method="paper")), times)
+    paper_intervals = Intervals("paper", DRAWS)
+    ours = seconds_of(lambda: estimate(table), times)
+    paper = seconds_of(lambda: estimate(table, intervals=paper_intervals), times)
+    alone_seconds = seconds_of(lambda: estimate(table, only, paper_intervals), times)
     plain, plain_ends = plain_scipy(table, draws)
     tuned, tuned_ends = tuned_scipy(table, draws)
     number = len(standard(table))
-    (mine,) = estimate(table, only, intervals=Intervals(draws=DRAWS, method="paper")).estimates
+    (mine,) = estimate(table, only, paper_intervals).estimates
     note = f", scaled up from {draws:,} draws" if draws != DRAWS else ""
     print(f"{table.rows} rows, {DRAWS:,} draws")
     print(f"here, {number} estimands: {ours:.3f} s (paper's interval {paper:.3f} s)")

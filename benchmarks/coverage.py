@@ -3,11 +3,11 @@
     python benchmarks/coverage.py [--quick] [--repeats N] [--draws N] [--processes N] [--markdown]
 
 Each repeat draws new tasks and new outcomes from a population whose truth is known exactly
-(``handoff.planning.population``), makes both intervals with the library's own code, and asks whether they hold the
-truth.  An interval that is refused is no failure to cover: refusals are counted apart, and coverage is that of the
-intervals given.  The standard error of a coverage of 95% is 0.34 points at 4,000 repeats.  The last line is one JSON
-object: ``coverage`` (default interval) and ``coverage_paper``, each {design: {estimand: share}}, and the same for
-``width``, ``width_paper``, ``refused`` and ``refused_paper``.
+(``handoff.planning.population``), makes both intervals with the library's code, and asks whether they hold the truth.
+A refused interval is no failure to cover: refusals are counted apart, and coverage is that of the intervals given.  The
+standard error of a coverage of 95% is 0.34 points at 4,000 repeats.  The last line is one JSON object: ``coverage``
+(default interval) and ``coverage_paper``, each {design: {estimand: share}}, and the same for ``width``,
+``width_paper``, ``refused`` and ``refused_paper``.
 """
 
 from __future__ import annotations
@@ -126,12 +126,7 @@ def transported(work: tuple[str, int, int, int]) -> np.ndarray:
         here, there = target.draw(rng), EXTERNAL.draw(rng)
         there = attrs.evolve(there, tasks=tuple(f"x{task}" for task in there.tasks))
         for m, method in enumerate(("rescaled", "paper")):
-            made = transport(
-                Sample("a", here),
-                Sample("b", there),
-                pair,
-                intervals=Intervals(draws=draws, seed=repeat, method=method),
-            )
+            made = transport(Sample("a", here), Sample("b", there), pair, Intervals(method, draws, repeat))
             whole = {e.estimand.name: e for e in made.estimates.estimates if e.estimand.type is None}
             for e, name in enumerate(TRANSPORT.values()):
                 found = whole[f"transport_{name}"]
@@ -160,7 +155,7 @@ def repeats(work: tuple[str, int, int, int]) -> np.ndarray:
     for repeat in range(first, last):
         table = one.draw(np.random.default_rng([2026, seed, repeat]))
         for m, method in enumerate(("rescaled", "paper")):
-            made = estimate(table, estimands, intervals=Intervals(draws=draws, seed=repeat, method=method)).estimates
+            made = estimate(table, estimands, Intervals(method, draws, repeat)).estimates
             for e, found in enumerate(made):
                 if found.low is not None and found.high is not None:
                     inside = found.low - 1e-12 <= truth_E[e] <= found.high + 1e-12

@@ -25,9 +25,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from handoff.passk.comparison import compare
 from handoff.passk.counts import Counts
 from handoff.passk.curves import mean_pass_at_k, pass_at_k_curves
-from handoff.passk.tax import compare
 
 BUDGET, ROLLOUTS = 128, 128
 

@@ -92,7 +92,7 @@ def plan(
             power=power,
             sizes=[size for size in planning.SIZES if size < max_tasks] + [max_tasks],
             repeats=repeats,
-            intervals=attrs.evolve(planning.FEW_DRAWS, **intervals),
+            intervals=attrs.evolve(planning.QUICK, **intervals),
         )
         for slots in bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
     ]

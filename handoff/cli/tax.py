@@ -75,8 +75,8 @@ def tax(
 ) -> None:
     """What post-training of BASE into POST took from the gain by repeated sampling, and where."""
     from handoff.cli.inputs import counts as read_counts
+    from handoff.passk.comparison import compare, early_estimate
     from handoff.passk.routing import route
-    from handoff.passk.tax import compare, early_estimate
     from handoff.report import terminal
     from handoff.report.tax import document as tax_numbers
     from handoff.report.tax import page

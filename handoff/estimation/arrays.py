@@ -7,3 +7,4 @@ from numpy.typing import NDArray
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]

@@ -4,14 +4,14 @@ Two kinds of interval are offered.
 
 ``paper``
     100,000 draws of the n_h tasks of each type with replacement, 2.5% and 97.5% percentiles.  Its variance is
-    (n_h - 1) / n_h of the right one, so with five tasks a type it is too narrow.
+    (n_h - 1) / n_h of the right one, so with five tasks per type it is too narrow.
 ``rescaled`` (the default)
-    n_h - 1 of n_h tasks are drawn (:func:`handoff.estimation.resampling.rescaled`), and the percentiles are those that
-    Student's t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.intervals.widened`).  A rate,
-    which ends at 0 and 1 and shows no variance near them, has Wilson's score interval on as many trials as its variance
-    is worth (:func:`handoff.estimation.intervals.score`).  Where there are fewer than ten tasks more than strata, as in
-    one task type, draws take so few values that their percentiles cannot reach far enough, and the interval is the
-    point plus and minus t jackknife standard errors.
+    Draws take n_h - 1 of n_h tasks (:func:`handoff.estimation.resampling.rescaled`), and the percentiles are those that
+    Student's t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.confidence.expanded`).  A
+    rate, which ends at 0 and 1 and shows no variance near them, has Wilson's score interval on as many trials as its
+    variance is worth (:func:`handoff.estimation.confidence.wilson`).  Where there are fewer than ten tasks more than
+    strata, as in one task type, draws take so few values that their percentiles cannot reach far enough, and the
+    interval is the point plus and minus t jackknife standard errors.
 
 ``docs/statistics.md`` has the simulated coverage of both.  Under both, a draw in which an estimand has an empty
 denominator is excluded from that estimand and counted, and more than 1% of such draws refuse the interval.
@@ -20,47 +20,45 @@ denominator is excluded from that estimand and counted, and more than 1% of such
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
+from handoff.estimation.confidence import effective_trials, expanded, student, wilson
 from handoff.estimation.counting import Ratio
-from handoff.estimation.draws import Distribution, Shares, distributions
-from handoff.estimation.estimands import RATE, Argument, Estimand, estimand, standard
+from handoff.estimation.draws import Distribution, distributions
+from handoff.estimation.estimands import Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
-from handoff.estimation.intervals import Intervals, effective_trials, score, student, widened
-from handoff.estimation.jackknife import Spread, spread
-from handoff.estimation.resampling import Plan, ordinary, rescaled
+from handoff.estimation.intervals import Intervals
+from handoff.estimation.jackknife import Jackknife, jackknife
+from handoff.estimation.resampling import Plan, plan_of
 from handoff.estimation.table import Table
 
-#: The default intervals.
-INTERVALS = Intervals()
 #: More draws than this share without a denominator refuse an interval.
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
-#: Values that are held at a time; estimands beyond them are evaluated in a further pass over the same draws.
-VALUES = 2**24
 
 
 @attrs.frozen
 class Estimate:
-    """One estimand: point, interval, and the counts that it is made of.
-
-    A missing ``point`` or end is ``None`` with its ``reason`` or ``interval_reason``.  ``excluded`` draws had an empty
-    denominator.  ``notes`` are remarks on the data, among them "degenerate": all draws gave one value.
-    """
+    """One estimand: point, interval, and the counts that it is made of."""
 
     estimand: Estimand
+    #: ``None`` where undefined, with the ``reason``.
     point: float | None
+    #: Ends of the interval; ``None`` without one, with the ``interval_reason``.
     low: float | None
     high: float | None
     ratios: tuple[Ratio, ...]
     reason: str | None = None
     interval_reason: str | None = None
+    #: How the interval was made: percentile, rescaled, score or student.
     interval: str | None = None
+    #: Draws with an empty denominator.
     excluded: int = 0
+    #: Remarks on the data, among them "degenerate": all draws gave one value.
     notes: tuple[str, ...] = ()
 
     @property
@@ -72,7 +70,9 @@ class Estimate:
         return {
             "key": str(self.estimand),
             "name": self.estimand.name,
-            "arguments": {name: _plain(value) for name, value in self.estimand.arguments},
+            "arguments": {
+                name: list(value) if isinstance(value, tuple) else value for name, value in self.estimand.arguments
+            },
             "type": self.estimand.type,
             "equation": self.estimand.equation,
             "point": self.point,
@@ -97,133 +97,125 @@ class Estimates:
     intervals: Intervals
 
     def get(self, name: str, *, type: str | None = None, **arguments: Argument) -> Estimate:
-        """The estimate of ``estimand(name, type=type, **arguments)``.  Raises ``KeyError`` if it was not made."""
-        wanted = estimand(name, type=type, **arguments)
-        for one in self.estimates:
-            if one.estimand == wanted:
-                return one
-        raise KeyError(str(wanted))
+        """The estimate of ``estimand(name, type=type, **arguments)``.  Raises ``KeyError`` if there is none."""
+        key = estimand(name, type=type, **arguments)
+        for estimate in self.estimates:
+            if estimate.estimand == key:
+                return estimate
+        raise KeyError(str(key))
 
     def to_json(self) -> dict[str, Any]:
         """JSON-safe: a missing number is ``None``, with its reason beside it."""
-        return {**self.intervals.to_json(), "estimates": [one.to_json() for one in self.estimates]}
+        return {
+            **self.intervals.to_json(),
+            "estimates": [estimate.to_json() for estimate in self.estimates],
+        }
 
 
-def estimate(table: Table, estimands: Sequence[Estimand] | None = None, intervals: Intervals = INTERVALS) -> Estimates:
+def estimate(
+    table: Table, estimands: Sequence[Estimand] | None = None, intervals: Intervals = Intervals()
+) -> Estimates:
     """Every estimand (:func:`~handoff.estimation.estimands.standard` by default) with its interval.
 
     The same seed gives the same intervals on every machine.
     """
-    wanted = list(standard(table) if estimands is None else estimands)
-    plan = plan_of(table, intervals)
-    estimates: list[Estimate] = []
-    size = max(1, VALUES // intervals.draws)
-    for first in range(0, len(wanted), size):
-        evaluation = Evaluation(table, wanted[first : first + size])
-        estimates += bootstrap_values(evaluation, plan, intervals)
+    evaluation = Evaluation(table, standard(table) if estimands is None else estimands)
+    return bootstrap(evaluation, plan_of(table.strata, intervals.method), intervals)
+
+
+def bootstrap(evaluated: Evaluated, plan: Plan, intervals: Intervals) -> Estimates:
+    """The estimands of one or several tables with their intervals, from the draws of ``plan``."""
+    spread = None if intervals.method == "paper" else jackknife(evaluated, plan)
+    freedom = _design_freedom(evaluated, plan)
+    shares = _shares(evaluated, spread, freedom, intervals)
+    draws = distributions(evaluated, plan, intervals.draws, intervals.seed, shares)
+    estimates = (
+        _estimate(evaluated, e, draws[e], plan, spread, freedom.get(one.type, 0), intervals.level)
+        for e, one in enumerate(evaluated.estimands)
+    )
     return Estimates(tuple(estimates), intervals)
 
 
-def bootstrap_values(evaluation: Evaluated, plan: Plan, intervals: Intervals) -> list[Estimate]:
-    """Points and intervals of all estimands of ``evaluation``, from draws by ``plan``."""
-    level = intervals.level
-    uncertainty = None if intervals.method == "paper" else spread(evaluation, plan)  # the paper's has no use for it
-    freedom = _design_freedom(evaluation, plan)
-    shares = _shares(evaluation, uncertainty, freedom, level)
-    drawn = distributions(evaluation, plan, intervals.draws, intervals.seed, shares)
-    return [
-        _judge(evaluation, e, drawn[e], plan, uncertainty, freedom.get(one.type, 0), level)
-        for e, one in enumerate(evaluation.estimands)
-    ]
-
-
-def plan_of(table: Table, intervals: Intervals) -> Plan:
-    return ordinary(table.strata) if intervals.method == "paper" else rescaled(table.strata)
-
-
-def _judge(
-    evaluation: Evaluated,
+def _estimate(
+    evaluated: Evaluated,
     e: int,
     drawn: Distribution,
     plan: Plan,
-    uncertainty: Spread | None,
+    spread: Jackknife | None,
     design_freedom: int,
     level: float,
 ) -> Estimate:
-    asked, point, ratios = evaluation.estimands[e], float(evaluation.points_E[e]), evaluation.ratios_E[e]
+    estimand, point, ratios = evaluated.estimands[e], float(evaluated.points_E[e]), evaluated.ratios_E[e]
     if math.isnan(point):
         empty = next(ratio for ratio in ratios if ratio.denominator == 0)
         reason = f"undefined: the denominator of {empty.label} is 0"
-        return Estimate(asked, None, None, None, ratios, reason=reason, interval_reason=reason)
-    notes = _lone_notes(plan, asked, uncertainty)
+        return Estimate(estimand, None, None, None, ratios, reason=reason, interval_reason=reason)
+    notes = _lone_notes(plan, estimand, spread)
 
     def without(reason: str) -> Estimate:
-        return Estimate(asked, point, None, None, ratios, None, reason, None, drawn.excluded, tuple(notes))
+        return Estimate(estimand, point, None, None, ratios, None, reason, None, drawn.excluded, tuple(notes))
 
-    def within(ends: tuple[float, float], kind: str) -> Estimate:
-        return Estimate(asked, point, *ends, ratios, None, None, kind, drawn.excluded, tuple(notes))
+    def within(ends: tuple[float, float] | None, kind: str) -> Estimate:
+        assert ends is not None  # asked for in _shares
+        return Estimate(estimand, point, *ends, ratios, None, None, kind, drawn.excluded, tuple(notes))
 
     if drawn.excluded > EXCLUDED_LIMIT * drawn.draws:
         return without(
             f"refused: {drawn.excluded:,} of {drawn.draws:,} draws ({drawn.excluded / drawn.draws:.2%}) have an empty "
             f"denominator, more than {EXCLUDED_LIMIT:.0%}"
         )
-    degenerate = not drawn.varies
-    if degenerate:
+    if not drawn.varies:
         notes.append("degenerate: every draw gives the same value, so the draws say nothing of uncertainty")
-    if uncertainty is None:
-        assert drawn.ends is not None  # asked for in _shares
+    if spread is None:
         return within(drawn.ends, "percentile")
-    variance, freedom = float(uncertainty.variance_E[e]), float(uncertainty.freedom_E[e])
-    if asked.kind == RATE:
+    variance, freedom = float(spread.variance_E[e]), float(spread.freedom_E[e])
+    if estimand.kind == "rate":
         tasks = ratios[0].tasks
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
-        effective = effective_trials(point, variance, ratios[0].denominator, tasks)
-        return within(score(point, effective, student(level, design_freedom)), "score")
-    if degenerate:
+        trials = effective_trials(point, variance, ratios[0].denominator, tasks)
+        return within(wilson(point, trials, student(level, design_freedom)), "score")
+    if not drawn.varies:
         return without("refused: every draw gives the same value, so an interval would have no width")
     if not freedom > 0:
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
     if design_freedom < FEW:
         half = student(level, freedom) * math.sqrt(variance)
-        limit = float(evaluation.limits_E[e])
+        limit = float(evaluated.limits_E[e])
         return within((max(point - half, -limit), min(point + half, limit)), "student")
-    assert drawn.ends is not None  # asked for in _shares
     return within(drawn.ends, "rescaled")
 
 
 def _shares(
-    evaluation: Evaluated, uncertainty: Spread | None, freedom: Mapping[str | None, int], level: float
-) -> dict[int, Shares]:
-    """The percentiles wanted, by number of the estimand, of those whose interval is made of percentiles."""
-    if uncertainty is None:
-        return dict.fromkeys(range(len(evaluation.estimands)), ((1 - level) / 2, (1 + level) / 2))
+    evaluated: Evaluated, spread: Jackknife | None, design_freedom: dict[str | None, int], intervals: Intervals
+) -> dict[int, tuple[float, float]]:
+    """The shares below both ends, by number of the estimand, of the intervals that are made of percentiles."""
+    if spread is None:
+        return dict.fromkeys(range(len(evaluated.estimands)), intervals.tails)
     return {
-        e: widened(level, float(uncertainty.freedom_E[e]))
-        for e, asked in enumerate(evaluation.estimands)
-        if asked.kind != RATE and freedom.get(asked.type, 0) >= FEW and uncertainty.freedom_E[e] > 0
+        e: expanded(intervals.level, float(spread.freedom_E[e]))
+        for e, one in enumerate(evaluated.estimands)
+        if one.kind != "rate" and design_freedom.get(one.type, 0) >= FEW and spread.freedom_E[e] > 0
     }
 
 
-def _design_freedom(evaluation: Evaluated, plan: Plan) -> dict[str | None, int]:
+def _design_freedom(evaluated: Evaluated, plan: Plan) -> dict[str | None, int]:
     """Tasks minus strata, of the strata that have tasks of a type, by type; of all strata under ``None``."""
-    found: dict[str | None, int] = {}
+    freedom: dict[str | None, int] = {}
+    strata = evaluated.strata
     for stratum in plan.strata:
-        for type in {None, *(evaluation.strata[task] for task in stratum.tasks)}:
-            found[type] = found.get(type, 0) + len(stratum.tasks) - 1
-    return found
+        for type in {None, *(strata[task] for task in stratum.tasks)}:
+            freedom[type] = freedom.get(type, 0) + len(stratum.tasks) - 1
+    return freedom
 
 
-def _lone_notes(plan: Plan, asked: Estimand, uncertainty: Spread | None) -> list[str]:
-    lone = [type for type in plan.lone if asked.type in (None, type)]
+def _lone_notes(plan: Plan, estimand: Estimand, spread: Jackknife | None) -> list[str]:
+    lone = [type for type in plan.lone if estimand.type in (None, type)]
     if not lone:
         return []
-    what = f"only one task of type {', '.join(lone)}: "
-    if uncertainty is None:
-        return [what + "it is in every draw and adds no variance, so the interval is too narrow"]
-    return [what + "drawn together with another stratum"]
-
-
-def _plain(value: Argument) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    consequence = (
+        "it is in every draw and adds no variance, so the interval is too narrow"
+        if spread is None
+        else "drawn together with another stratum"
+    )
+    return [f"only one task of type {', '.join(lone)}: {consequence}"]

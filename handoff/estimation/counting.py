@@ -1,8 +1,7 @@
 """Per-task counts, and their weighted sums under many weightings of the tasks at once.
 
-Every estimand is a formula in ratios of such sums.  A bootstrap draw is a weighting of the tasks (how often each was
-drawn), so one matrix product a task type, draws x tasks by tasks x counts, answers every estimand for every draw.
-Counts and weights are whole numbers, hence the sums are exact whatever the order of addition.
+Every estimand is a formula in ratios of such sums.  A bootstrap draw is a weighting of the tasks: how often each was
+drawn.  Summands and these weights are whole numbers, so their sums are exact in any order of addition.
 """
 
 from __future__ import annotations
@@ -12,20 +11,18 @@ from collections.abc import Callable, Mapping
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from handoff.errors import UsageError
-from handoff.estimation.arrays import BoolArray, IntArray
+from handoff.estimation.arrays import BoolArray, FloatArray, IntArray
 from handoff.estimation.table import Table
-
-FloatArray = NDArray[np.float64]
 
 
 @attrs.frozen(cache_hash=True)
 class Count:
-    """Something counted per task over its seed slots: a kind, and the checkpoints or steps that it is about."""
+    """A number counted per task over its seed slots."""
 
     kind: str
+    #: The checkpoints or steps that it is about.
     of: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
@@ -38,8 +35,8 @@ class Count:
 
 
 #: One count, or several that are added up.
-Counts = Count | tuple[Count, ...]
-#: Episodes of a task: its seed slots.
+Summands = Count | tuple[Count, ...]
+#: Episodes of a task, one per seed slot.
 EPISODES = Count("episodes")
 
 
@@ -86,7 +83,7 @@ def finished(reacher: str, solver: str) -> Count:
 
 
 def empty_allowed() -> np.errstate:
-    """Within it numpy does not warn of empty denominators."""
+    """Context in which numpy does not warn of empty denominators."""
     return np.errstate(invalid="ignore", divide="ignore")
 
 
@@ -97,9 +94,9 @@ class Sums:
         self._index = index
         self._sums_KB = sums_KB
         self._totals: dict[tuple[Count, ...], FloatArray] = {}
-        self._ratios: dict[tuple[Counts, Counts], FloatArray] = {}
+        self._ratios: dict[tuple[Summands, Summands], FloatArray] = {}
 
-    def total(self, counts: Counts) -> FloatArray:
+    def total(self, counts: Summands) -> FloatArray:
         """The counts added up, shape (B,)."""
         if isinstance(counts, Count):
             sums_B: FloatArray = self._sums_KB[self._index[counts]]
@@ -112,10 +109,10 @@ class Sums:
             self._totals[counts] = known
         return known
 
-    def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
+    def ratio(self, numerator: Summands, denominator: Summands) -> FloatArray:
         """``numerator / denominator``, shape (B,); NaN where the denominator is empty.  Tuples are added up first.
 
-        Where that may be, the caller has :func:`empty_allowed` around it, once for all ratios.
+        Where denominators may be empty, the caller enters :func:`empty_allowed`, once for all ratios.
         """
         known = self._ratios.get((numerator, denominator))
         if known is None:
@@ -125,59 +122,57 @@ class Sums:
 
 @attrs.frozen(cache_hash=True)
 class Ratio:
-    """One ratio that an estimand is made of, as counted in the data.
-
-    ``tasks`` is the number of tasks that the denominator counts anything of.
-    """
+    """One ratio that an estimand is made of, as counted in the data."""
 
     label: str
     numerator: int
     denominator: int
+    #: Tasks that add to the denominator.
     tasks: int
 
 
 class Observed(Sums):
-    """The sums of the data as they are (B = 1), which also notes what a formula asks for.
+    """The sums of the data (B = 1), which also notes what a formula asks for.
 
-    ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order;
-    ``asked`` (which several may share) gets all counts ever asked for, of all tasks.
+    ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order.
+    ``per_task`` receives all counts ever asked for, of all tasks; several may share it.
     """
 
-    def __init__(self, table: Table, type: str | None, asked: dict[Count, IntArray]) -> None:
+    def __init__(self, table: Table, type: str | None, per_task: dict[Count, IntArray]) -> None:
         super().__init__({}, np.empty((0, 1)))
         self._table = table
         self._mask_T = np.array([type is None or stratum == type for stratum in table.strata])
-        self._noted: dict[tuple[Counts, Counts], Ratio] = {}
-        self.asked = asked
+        self._noted: dict[tuple[Summands, Summands], Ratio] = {}
+        self._counts_T = per_task
         self.ratios: dict[Ratio, None] = {}
 
     def forget(self) -> None:
         self.ratios = {}
 
-    def ratio(self, numerator: Counts, denominator: Counts) -> FloatArray:
-        found = self._noted.get((numerator, denominator))
-        if found is None:
+    def ratio(self, numerator: Summands, denominator: Summands) -> FloatArray:
+        ratio = self._noted.get((numerator, denominator))
+        if ratio is None:
             above_T, below_T = self._per_task(_tuple(numerator)), self._per_task(_tuple(denominator))
             label = f"{_label(numerator)} / {_label(denominator)}"
-            found = Ratio(label, int(above_T.sum()), int(below_T.sum()), int(np.count_nonzero(below_T)))
-            self._noted[numerator, denominator] = found
-        self.ratios[found] = None
-        return np.array([found.numerator / found.denominator if found.denominator else np.nan])
+            ratio = Ratio(label, int(above_T.sum()), int(below_T.sum()), int(np.count_nonzero(below_T)))
+            self._noted[numerator, denominator] = ratio
+        self.ratios[ratio] = None
+        return np.array([ratio.numerator / ratio.denominator if ratio.denominator else np.nan])
 
     def _per_task(self, counts: tuple[Count, ...]) -> IntArray:
         for count in counts:
-            if count not in self.asked:
-                self.asked[count] = count.per_task(self._table)
-        total_T: IntArray = sum((self.asked[count] for count in counts[1:]), self.asked[counts[0]])
+            if count not in self._counts_T:
+                self._counts_T[count] = count.per_task(self._table)
+        total_T: IntArray = sum((self._counts_T[count] for count in counts[1:]), self._counts_T[counts[0]])
         masked: IntArray = total_T[self._mask_T]
         return masked
 
 
-def _tuple(counts: Counts) -> tuple[Count, ...]:
+def _tuple(counts: Summands) -> tuple[Count, ...]:
     return (counts,) if isinstance(counts, Count) else counts
 
 
-def _label(counts: Counts) -> str:
+def _label(counts: Summands) -> str:
     parts = [str(count) for count in _tuple(counts)]
     return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
 

@@ -1,35 +1,77 @@
-"""Several tables side by side: depths D of the frontier, runs of another day, checkpoints of another size.
+"""Differences between tables: depths D of the frontier, runs of another day, checkpoints of another size.
 
-Tables of the same tasks and as many seed slots get the same bootstrap draws, so that their differences are paired.
+Tables of the same tasks with equally many seed slots get the same bootstrap draws, so their differences are paired.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from handoff.estimation.bootstrap import INTERVALS, Estimates, bootstrap_values, estimate, plan_of
-from handoff.estimation.estimands import standard
-from handoff.estimation.evaluation import Difference, Evaluation
+from handoff.estimation.arrays import FloatArray
+from handoff.estimation.bootstrap import Estimates, bootstrap, estimate
+from handoff.estimation.estimands import Estimand, declare, standard
+from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
 from handoff.estimation.intervals import Intervals
+from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
+
+declare(
+    "difference",
+    "contrast",
+    "The second table's value minus the first one's, on the same draws of tasks (paired).",
+    label="{of}",
+)
+
+
+class Difference(Evaluated):
+    """``second`` minus ``first``, estimand by estimand: on the same draws if ``paired``, else on independent ones."""
+
+    def __init__(self, first: Evaluation, second: Evaluation, paired: bool = True) -> None:
+        self.parts, self.paired = (first, second), paired
+        self.estimands = tuple(Estimand("difference", (("of", str(one)),), one.type) for one in first.estimands)
+        self.points_E = second.points_E - first.points_E
+        self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
+        self.limits_E = first.limits_E + second.limits_E
+
+    def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
+        which = tuple(which)
+        first, second = (part.formulas([own], which) for part, own in zip(self.parts, sums, strict=True))
+        # Both tables evaluate the same estimands in the same order.
+        for (e, before_B), (_, after_B) in zip(first, second, strict=True):
+            yield e, after_B - before_B
+
+
+def difference(
+    first: Table, second: Table, estimands: Sequence[Estimand], intervals: Intervals, *, paired: bool
+) -> Estimates:
+    """``second`` minus ``first`` for each of the estimands, which both tables must answer.
+
+    ``paired`` tables have the same tasks; others have no task in common.
+    """
+    evaluated = Difference(Evaluation(first, estimands), Evaluation(second, estimands), paired)
+    plan = plan_of(first.strata, intervals.method)
+    if not paired:
+        plan = joined(plan, plan_of(second.strata, intervals.method))
+    return bootstrap(evaluated, plan, intervals)
 
 
 @attrs.frozen
 class SideBySide:
-    """``estimates`` by label; ``differences`` of every later table from the first, by label; ``unpaired`` says why a
-    table has no differences."""
+    """Several tables, by label."""
 
     estimates: Mapping[str, Estimates]
+    #: Differences of every later table from the first.
     differences: Mapping[str, Estimates]
+    #: Why a table has no differences.
     unpaired: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "tables": {label: made.to_json() for label, made in self.estimates.items()},
-            "differences": {label: made.to_json() for label, made in self.differences.items()},
+            "tables": {label: estimates.to_json() for label, estimates in self.estimates.items()},
+            "differences": {label: estimates.to_json() for label, estimates in self.differences.items()},
             "unpaired": dict(self.unpaired),
         }
 
@@ -40,15 +82,15 @@ def side_by_side(
     *,
     budgets: Sequence[int] | None = None,
     by_type: bool = False,
-    intervals: Intervals = INTERVALS,
+    intervals: Intervals = Intervals(),
 ) -> SideBySide:
     """All estimands of every table, and paired differences of those that a table shares with the first.
 
-    ``tables`` by label, such as "D=2" and "D=4".  Options as for :func:`~handoff.estimation.estimands.standard` and
-    :func:`~handoff.estimation.bootstrap.estimate`, which see for what they raise.
+    ``tables`` by label, such as "D=2" and "D=4".  ``order``, ``budgets`` and ``by_type`` as for
+    :func:`~handoff.estimation.estimands.standard`, which says for what they raise.
     """
-    asked = {label: standard(table, order, budgets=budgets, by_type=by_type) for label, table in tables.items()}
-    made = {label: estimate(table, asked[label], intervals) for label, table in tables.items()}
+    estimands = {label: standard(table, order, budgets=budgets, by_type=by_type) for label, table in tables.items()}
+    estimates = {label: estimate(table, estimands[label], intervals) for label, table in tables.items()}
     (first, reference), *others = tables.items()
     differences: dict[str, Estimates] = {}
     unpaired: dict[str, str] = {}
@@ -57,11 +99,9 @@ def side_by_side(
         if reason is not None:
             unpaired[label] = reason
             continue
-        common = [one for one in asked[label] if one in set(asked[first])]
-        difference = Difference(Evaluation(reference, common), Evaluation(table, common), paired=True)
-        found = bootstrap_values(difference, plan_of(table, intervals), intervals)
-        differences[label] = Estimates(tuple(found), intervals)
-    return SideBySide(made, differences, unpaired)
+        common = [one for one in estimands[label] if one in set(estimands[first])]
+        differences[label] = difference(reference, table, common, intervals, paired=True)
+    return SideBySide(estimates, differences, unpaired)
 
 
 def _unlike(first: Table, second: Table) -> str | None:

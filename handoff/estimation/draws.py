@@ -1,116 +1,109 @@
-"""Summary of one estimand's bootstrap draws: how often it was undefined, its range, its quantiles."""
+"""Bootstrap values of estimands, and what the draws of one estimand say."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
 
-from handoff.estimation.arrays import BoolArray, IntArray
-from handoff.estimation.counting import FloatArray, empty_allowed
-from handoff.estimation.evaluation import Evaluated
-from handoff.estimation.intervals import percentiles
+from handoff.estimation.arrays import FloatArray, IntArray
+from handoff.estimation.counting import empty_allowed
+from handoff.estimation.evaluation import Evaluated, SumsByType
+from handoff.estimation.lookup import Lookup
+from handoff.estimation.quantiles import quantiles
 from handoff.estimation.resampling import Plan
 
 #: Values that differ by no more are the same.
 SAME = 1e-12
-
-#: The shares of values below either end of an interval.
-Shares = tuple[float, float]
+#: Values held at a time (128 MiB); estimands beyond them are evaluated on the same draws again.
+VALUES = 2**24
 
 
 @attrs.frozen
 class Distribution:
-    """The values of one estimand in its draws."""
+    """Summary of one estimand's bootstrap draws."""
 
     draws: int
-    #: Draws without a value (NaN).
+    #: Draws that gave no value (NaN).
     excluded: int
-    #: Least and greatest value; without any, infinity and minus infinity.
-    least: float
-    most: float
-    #: The wanted quantiles, interpolated linearly.
+    #: Whether the other draws gave more than one value.
+    varies: bool
+    #: The quantiles asked for.
     ends: tuple[float, float] | None = None
-
-    @property
-    def varies(self) -> bool:
-        return self.most - self.least > SAME
-
-    def joined(self, other: Distribution) -> Distribution:
-        """Both sets of draws together, without quantiles."""
-        least, most = min(self.least, other.least), max(self.most, other.most)
-        return Distribution(self.draws + other.draws, self.excluded + other.excluded, least, most)
-
-
-def distribution(
-    values_V: FloatArray, times_V: IntArray | None = None, *, shares: Shares | None = None
-) -> Distribution:
-    """Of values among which may be NaN, each drawn once or as often as ``times_V`` says.
-
-    ``values_V`` is left in another order if ``shares`` are given.
-    """
-
-    def number() -> int:
-        return len(values_V) if times_V is None else int(times_V.sum())
-
-    draws = number()
-    defined_V, least, most = _range(values_V)
-    if defined_V is not None:
-        values_V = values_V[defined_V]
-        times_V = None if times_V is None else times_V[defined_V]
-    ends = percentiles(values_V, *shares, times_V) if shares and len(values_V) else None
-    return Distribution(draws, draws - number(), least, most, ends)
-
-
-def _range(values_V: FloatArray) -> tuple[BoolArray | None, float, float]:
-    """Which values are defined (``None``: all), the least and the greatest of these."""
-    defined_V: BoolArray | None = None
-    least = float(values_V.min(initial=math.inf))
-    if math.isnan(least):  # cheaper than to look for NaN where there are none
-        defined_V = ~np.isnan(values_V)
-        values_V = values_V[defined_V]
-        least = float(values_V.min(initial=math.inf))
-    return defined_V, least, float(values_V.max(initial=-math.inf))
-
-
-def distributions(
-    evaluation: Evaluated, plan: Plan, draws: int, seed: int, shares: Mapping[int, Shares]
-) -> list[Distribution]:
-    """The distribution of every estimand, without draws where it is undefined on the data.
-
-    Quantiles are computed of the estimands (by number) that have ``shares``.  Another estimand that every draw defines
-    is evaluated until it has varied.  An estimand of one type whose stratum has a menu is evaluated once per line of
-    the menu instead of once per draw.
-    """
-    sampler = evaluation.sampler(plan)
-    defined = [e for e, point in enumerate(evaluation.points_E) if not math.isnan(point)]
-    drawn = [e for e in defined if evaluation.estimands[e].type not in sampler.listed]
-    from_menu = [e for e in defined if evaluation.estimands[e].type in sampler.listed]
-    types = dict.fromkeys(evaluation.estimands[e].type for e in from_menu)
-    listed = {type: sampler.listed[type] for type in types if type is not None}
-    times = {type: np.zeros(len(entry.counts_LK), np.int64) for type, entry in listed.items()}
-    values = {e: np.empty(draws) for e in drawn if e in shares}
-    results = {e: NOTHING for e in drawn if e not in shares}
-    wanted = drawn
-    with empty_allowed():
-        for block in plan.blocks(draws, seed):
-            for e, values_B in sampler.values(block, wanted):
-                if e in shares:
-                    values[e][block.first : block.first + block.draws] = values_B
-                else:
-                    results[e] = results[e].joined(distribution(values_B))
-            wanted = [e for e in wanted if e in shares or not (evaluation.always_defined(e) and results[e].varies)]
-            for type, entry in listed.items():
-                times[type] += np.bincount(block.picks[entry.stratum][:, 0], minlength=len(entry.counts_LK))
-        results |= {e: distribution(values.pop(e), shares=shares[e]) for e in list(values)}
-        taken = {type: times_L > 0 for type, times_L in times.items()}
-        often: dict[str | None, IntArray] = {type: times_L[taken[type]] for type, times_L in times.items()}
-        for e, values_L in sampler.lines(taken, from_menu):
-            results[e] = distribution(values_L, often[evaluation.estimands[e].type], shares=shares.get(e))
-    return [results.get(e, NOTHING) for e in range(len(evaluation.estimands))]
 
 
 #: Of an estimand that is undefined on the data.
-NOTHING = Distribution(0, 0, math.inf, -math.inf)
+NOTHING = Distribution(0, 0, False)
+
+
+def distribution(
+    values_V: FloatArray, times_V: IntArray | None = None, shares: tuple[float, float] | None = None
+) -> Distribution:
+    """Summary of values, NaN where undefined, each drawn once or as often as ``times_V`` says.
+
+    ``shares`` are those of the quantiles; with them ``values_V`` is left in another order.
+    """
+    draws = len(values_V) if times_V is None else int(times_V.sum())
+    least, excluded = values_V.min(), 0
+    if np.isnan(least):  # cheaper than to look for NaN where there are none
+        defined_V = ~np.isnan(values_V)
+        values_V = values_V[defined_V]
+        times_V = None if times_V is None else times_V[defined_V]
+        excluded = draws - (len(values_V) if times_V is None else int(times_V.sum()))
+        least = values_V.min(initial=np.inf)
+    varies = bool(values_V.max(initial=-np.inf) - least > SAME)
+    ends = quantiles(values_V, *shares, times_V) if shares and len(values_V) else None
+    return Distribution(draws, excluded, varies, ends)
+
+
+def distributions(
+    evaluated: Evaluated, plan: Plan, draws: int, seed: int, shares: Mapping[int, tuple[float, float]]
+) -> list[Distribution]:
+    """One per estimand, with the quantiles of ``shares`` (by number of the estimand)."""
+    summaries = [NOTHING] * len(evaluated.estimands)
+    for e, values_V, times_V in bootstrap_values(evaluated, plan, draws, seed):
+        summaries[e] = distribution(values_V, times_V, shares.get(e))
+    return summaries
+
+
+def bootstrap_values(
+    evaluated: Evaluated, plan: Plan, draws: int, seed: int
+) -> Iterator[tuple[int, FloatArray, IntArray | None]]:
+    """Number, values and their frequencies of every estimand that is defined on the data; NaN where a draw is empty.
+
+    An estimand of one type whose stratum has a menu has one value per line of it, drawn as often as its frequency says.
+    The others have one value per draw, in the order of the draws, and ``None`` for the frequencies.
+    """
+    lookups = [
+        Lookup(part.counts_KT, part.table.strata, plan, first)
+        for part, first in zip(evaluated.parts, evaluated.firsts, strict=True)
+    ]
+    defined = np.flatnonzero(~np.isnan(evaluated.points_E)).tolist()
+    types = {e: evaluated.estimands[e].type for e in defined}
+    stratum = {type: entry.stratum for type, entry in lookups[0].entries.items()} if evaluated.paired else {}
+    listed = [type for type in stratum if type in types.values() and plan.strata[stratum[type]].menu is not None]
+    drawn = [e for e in defined if types[e] not in listed]
+    times = {stratum[type]: np.zeros(plan.strata[stratum[type]].lines, np.int64) for type in listed}
+    size = max(1, VALUES // draws)
+    for group in [drawn[first : first + size] for first in range(0, len(drawn), size)] or [[]]:
+        unlisted = {type for e in group if (type := types[e]) is not None}
+        values = dict(zip(group, np.empty((len(group), draws)), strict=True))
+        for block in plan.blocks(draws, seed):
+            if group:
+                sums = [lookup.sums(block, unlisted) for lookup in lookups]
+                with empty_allowed():
+                    for e, values_B in evaluated.formulas(sums, group):
+                        values[e][block.span] = values_B
+            for h, times_L in times.items() if group == drawn[:size] else ():
+                times_L += np.bincount(block.picks(h)[:, 0], minlength=len(times_L))
+        yield from ((e, values_B, None) for e, values_B in values.items())
+    taken = {h: times_L > 0 for h, times_L in times.items()}
+    lines: list[SumsByType] = [
+        {type: lookup.entries[type].sums_KL[:, taken[stratum[type]]] for type in listed} for lookup in lookups
+    ]
+    with empty_allowed():
+        by_line = list(evaluated.formulas(lines, [e for e in defined if types[e] in listed])) if listed else []
+    for e, values_L in by_line:
+        h = stratum[str(types[e])]
+        yield e, values_L, times[h][taken[h]]

@@ -1,8 +1,8 @@
-"""The estimands.  Each is declared once: a formula in ratios of counts, with its label, kind and equation.
+"""The estimands: each is a pure formula in ratios of counts, declared once.
 
 ``formula(sums, ...)`` gives an array of B values, one per weighting of the tasks: the observed data are one weighting,
-a bootstrap draw is another.  A ratio with an empty denominator is NaN here; :mod:`handoff.estimation.bootstrap` makes a
-null of it, with the reason.
+a bootstrap draw is another.  A ratio with an empty denominator is NaN here and becomes a null with its reason in
+:mod:`handoff.estimation.bootstrap`.
 
 Notation of the docstrings (paper: "Reach or Solve?"): A_w(i, s) says whether reacher w arrives on task i, seed slot s;
 Y_{w,r}(i, s) whether solver r then wins, 0 without arrival; a -> b is a contrast from checkpoint a to checkpoint b (SFT
@@ -15,64 +15,52 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import attrs
 
 from handoff.errors import UsageError
 from handoff.estimation import counting as count
-from handoff.estimation.counting import FloatArray, Sums
+from handoff.estimation.arrays import FloatArray
+from handoff.estimation.counting import Sums
 from handoff.estimation.table import Table
 
 Formula = Callable[..., FloatArray]
 F = TypeVar("F", bound=Formula)
 Argument = str | int | tuple[str, ...]
-
-#: An estimand is a rate (one ratio of a count to a count that contains it), a mean, or a contrast.
-RATE, MEAN, CONTRAST = "rate", "mean", "contrast"
+#: A rate is one ratio of a count to a count that contains it, between 0 and 1.  A contrast is a difference or product
+#: of rates, in points.  A mean is a mean number of actions.
+Kind = Literal["rate", "contrast", "mean"]
 
 
 @attrs.frozen
 class Declaration:
-    """The one statement of an estimand: everything but its arguments."""
+    """What is the same for all estimands of one name."""
 
     name: str
-    #: ``rate``, ``mean`` or ``contrast``.
-    kind: str
-    #: Text for people, with arguments in braces; ``{pair}`` is "a → b", or with other solvers "a → b × c → d".
-    label: str
-    #: Definition on one line, with the equation or section of the source.
+    kind: Kind
     equation: str
+    #: Template of the label, filled from the arguments; ``{pair}`` is the contrast a -> b, or both contrasts.
+    label: str
     #: The largest size that a value can have.
-    limit: float = 1.0
-    #: Without one the estimand is computed elsewhere, from others.
-    formula: Formula | None = None
+    limit: float
+    #: ``None`` for what other modules compute from several tables.
+    formula: Formula | None
 
 
 DECLARED: dict[str, Declaration] = {}
 
 
 def declare(
-    name: str, kind: str, label: str, equation: str, limit: float = 1.0, formula: Formula | None = None
+    name: str, kind: Kind, equation: str, label: str, limit: float = 1.0, formula: Formula | None = None
 ) -> None:
-    """State an estimand.  Its label, kind and equation are these wherever it is shown."""
-    DECLARED[name] = Declaration(name, kind, label, equation, limit, formula)
-
-
-def _estimand(kind: str, label: str, limit: float = 1.0) -> Callable[[F], F]:
-    """Declares the decorated formula; its equation is the first paragraph of the docstring."""
-
-    def register(function: F) -> F:
-        paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
-        declare(function.__name__, kind, label, " ".join(paragraph.split()), limit, function)
-        return function
-
-    return register
+    """Declare the estimands called ``name``."""
+    DECLARED[name] = Declaration(name, kind, equation, label, limit, formula)
 
 
 @attrs.frozen
 class Estimand:
-    """A declared estimand with its arguments, for one task type or all of them."""
+    """A declared name, its arguments, and one task type or all of them (``None``)."""
 
     name: str
     arguments: tuple[tuple[str, Argument], ...] = ()
@@ -80,7 +68,7 @@ class Estimand:
 
     def __call__(self, sums: Sums) -> FloatArray:
         formula = self.declaration.formula
-        assert formula is not None, f"{self.name} has no formula of its own"
+        assert formula is not None, f"{self.name} has no formula"
         return formula(sums, **dict(self.arguments))
 
     def __str__(self) -> str:
@@ -95,16 +83,22 @@ class Estimand:
         return DECLARED[self.name]
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         return self.declaration.kind
 
     @property
     def equation(self) -> str:
+        """The first paragraph of the formula's docstring, on one line."""
         return self.declaration.equation
 
     @property
+    def limit(self) -> float:
+        """The largest size that a value can have."""
+        return self.declaration.limit
+
+    @property
     def label(self) -> str:
-        """The estimand as people see it: ``Reach, rl``, ``interaction, sft → rl``."""
+        """The name that people see, without the type: ``Reach, rl``, ``completion gap, sft → rl``."""
         arguments = dict(self.arguments)
         pair = f"{arguments.get('a')} → {arguments.get('b')}"
         if "c" in arguments and (arguments["c"], arguments["d"]) != (arguments["a"], arguments["b"]):
@@ -113,41 +107,50 @@ class Estimand:
 
 
 def estimand(name: str, *, type: str | None = None, **arguments: Argument) -> Estimand:
-    """The estimand called ``name``.  Raises :class:`~handoff.errors.UsageError` if there is none."""
-    computed = [known for known, declaration in DECLARED.items() if declaration.formula is not None]
-    if name not in computed:
-        raise UsageError(f"no estimand is named {name!r}; known: {', '.join(computed)}")
+    """The estimand called ``name``.  Raises :class:`~handoff.errors.UsageError` if no formula has this name."""
+    if name not in DECLARED or DECLARED[name].formula is None:
+        known = ", ".join(name for name, one in DECLARED.items() if one.formula is not None)
+        raise UsageError(f"no estimand is named {name!r}; known: {known}")
     return Estimand(name, tuple(arguments.items()), type)
+
+
+def _formula(kind: Kind, label: str, limit: float = 1.0) -> Callable[[F], F]:
+    def declared(function: F) -> F:
+        paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
+        declare(function.__name__, kind, " ".join(paragraph.split()), label, limit, function)
+        return function
+
+    return declared
 
 
 # One reacher or one cell of the crossing.
 
 
-@_estimand(RATE, "Reach, {reacher}")
+@_formula("rate", "Reach, {reacher}")
 def reach(sums: Sums, reacher: str) -> FloatArray:
     """Reach_w = mean of A_w (section 3.2)."""
     return sums.ratio(count.arrived(reacher), count.EPISODES)
 
 
-@_estimand(RATE, "Solve, {reacher} then {solver}")
+@_formula("rate", "Solve, {reacher} then {solver}")
 def solve(sums: Sums, reacher: str, solver: str) -> FloatArray:
     """Solve_{w,r} = mean of Y_{w,r} over the arrived (i, s) of reacher w (section 3.2)."""
     return sums.ratio(count.won(reacher, solver), count.arrived(reacher))
 
 
-@_estimand(RATE, "endpoint, {reacher} then {solver}")
+@_formula("rate", "endpoint, {reacher} then {solver}")
 def endpoint(sums: Sums, reacher: str, solver: str) -> FloatArray:
     """endpoint_{w,r} = mean of Y_{w,r} = Reach_w x Solve_{w,r} (Eq. 2)."""
     return sums.ratio(count.won(reacher, solver), count.EPISODES)
 
 
-@_estimand(MEAN, "mean actions, {reacher}", limit=math.inf)
+@_formula("mean", "mean actions, {reacher}", limit=math.inf)
 def mean_actions(sums: Sums, reacher: str) -> FloatArray:
     """Mean number of reacher actions until arrival or stopping (Table 2a)."""
     return sums.ratio(count.actions(reacher), count.EPISODES)
 
 
-@_estimand(RATE, "Reach within {steps}, {reacher}")
+@_formula("rate", "Reach within {steps}, {reacher}")
 def reach_within(sums: Sums, reacher: str, steps: int) -> FloatArray:
     """Reach_w(t) = mean of [tau_D <= t]: the arrival curve at t actions (Figure 2, Table 7)."""
     return sums.ratio(count.arrived_within(reacher, steps), count.EPISODES)
@@ -156,7 +159,7 @@ def reach_within(sums: Sums, reacher: str, steps: int) -> FloatArray:
 # All reached states, whoever reached them.
 
 
-@_estimand(RATE, "completion, {solver}")
+@_formula("rate", "completion, {solver}")
 def completion(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Same-state completion: wins of solver r over all reached states, pooled over the reachers (section 4.4)."""
     return sums.ratio(
@@ -164,7 +167,7 @@ def completion(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray
     )
 
 
-@_estimand(RATE, "bridge, {solver}")
+@_formula("rate", "bridge, {solver}")
 def bridge(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Bridge rate: share of the reached states where solver r's first action stays on a shortest path (Table 3)."""
     return sums.ratio(
@@ -173,7 +176,7 @@ def bridge(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     )
 
 
-@_estimand(RATE, "finish, {solver}")
+@_formula("rate", "finish, {solver}")
 def finish(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Finish rate: share of solver r's bridge actions that it goes on to win from (Table 3).
 
@@ -185,7 +188,7 @@ def finish(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     )
 
 
-@_estimand(RATE, "won by {winner}, not {loser}")
+@_formula("rate", "won by {winner}, not {loser}")
 def won_only(sums: Sums, reachers: tuple[str, ...], winner: str, loser: str) -> FloatArray:
     """Share of the reached states that ``winner`` completes and ``loser`` does not (Table 3; its numerator there)."""
     return sums.ratio(
@@ -197,49 +200,49 @@ def won_only(sums: Sums, reachers: tuple[str, ...], winner: str, loser: str) -> 
 # Contrasts a -> b of one role, the other fixed.
 
 
-@_estimand(CONTRAST, "Reach gap, {pair}")
+@_formula("contrast", "Reach gap, {pair}")
 def reach_gap(sums: Sums, a: str, b: str) -> FloatArray:
     """Arrival gap: Reach_b - Reach_a (section 4.3)."""
     return reach(sums, b) - reach(sums, a)
 
 
-@_estimand(CONTRAST, "Reach gap, {a} within {a_steps} → {b} within {b_steps}")
+@_formula("contrast", "Reach gap, {a} within {a_steps} → {b} within {b_steps}")
 def reach_within_gap(sums: Sums, a: str, a_steps: int, b: str, b_steps: int) -> FloatArray:
     """Reach_b(t_b) - Reach_a(t_a): the arrival gap at one budget or across two (Table 7)."""
     return reach_within(sums, b, b_steps) - reach_within(sums, a, a_steps)
 
 
-@_estimand(CONTRAST, "completion gap, {pair}")
+@_formula("contrast", "completion gap, {pair}")
 def completion_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Same-state gap: completion_b - completion_a over all reached states (section 4.4)."""
     return completion(sums, reachers, b) - completion(sums, reachers, a)
 
 
-@_estimand(CONTRAST, "bridge gap, {pair}")
+@_formula("contrast", "bridge gap, {pair}")
 def bridge_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Bridge rate of solver b minus that of solver a (Table 3)."""
     return bridge(sums, reachers, b) - bridge(sums, reachers, a)
 
 
-@_estimand(CONTRAST, "finish gap, {pair}")
+@_formula("contrast", "finish gap, {pair}")
 def finish_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Finish rate of solver b minus that of solver a (Table 3)."""
     return finish(sums, reachers, b) - finish(sums, reachers, a)
 
 
-@_estimand(CONTRAST, "Solve effect of {pair} after {reacher}")
+@_formula("contrast", "Solve effect of {pair} after {reacher}")
 def solver_effect(sums: Sums, reacher: str, a: str, b: str) -> FloatArray:
     """Delta_w = Solve_{w,b} - Solve_{w,a}: the solver effect on the states that w reached (section 3.2)."""
     return solve(sums, reacher, b) - solve(sums, reacher, a)
 
 
-@_estimand(CONTRAST, "endpoint effect of {pair} after {reacher}")
+@_formula("contrast", "endpoint effect of {pair} after {reacher}")
 def endpoint_effect(sums: Sums, reacher: str, a: str, b: str) -> FloatArray:
     """E_w = endpoint_{w,b} - endpoint_{w,a}: the solver effect under reacher w in the full population (Table 1)."""
     return endpoint(sums, reacher, b) - endpoint(sums, reacher, a)
 
 
-@_estimand(CONTRAST, "endpoint effect of {pair} before {solver}")
+@_formula("contrast", "endpoint effect of {pair} before {solver}")
 def reacher_effect(sums: Sums, solver: str, a: str, b: str) -> FloatArray:
     """endpoint_{b,r} - endpoint_{a,r}: what another reacher brings to solver r in the full population."""
     return endpoint(sums, b, solver) - endpoint(sums, a, solver)
@@ -248,19 +251,19 @@ def reacher_effect(sums: Sums, solver: str, a: str, b: str) -> FloatArray:
 # Both roles.
 
 
-@_estimand(CONTRAST, "endpoint gain, {pair}")
+@_formula("contrast", "endpoint gain, {pair}")
 def endpoint_gain(sums: Sums, a: str, b: str) -> FloatArray:
     """endpoint_{b,b} - endpoint_{a,a}: the whole gain, both roles exchanged (section 2.1)."""
     return endpoint(sums, b, b) - endpoint(sums, a, a)
 
 
-@_estimand(CONTRAST, "interaction, {pair}", limit=2.0)
+@_formula("contrast", "interaction, {pair}", limit=2.0)
 def interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """I = E_b - E_a for reachers a -> b and solvers c -> d, the paper's I being a = c, b = d (Eq. 4)."""
     return endpoint_effect(sums, b, c, d) - endpoint_effect(sums, a, c, d)
 
 
-@_estimand(CONTRAST, "survivor interaction, {pair}", limit=2.0)
+@_formula("contrast", "survivor interaction, {pair}", limit=2.0)
 def survivor_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Survivor-only interaction: Delta_b - Delta_a, each on the states its own reacher reached (section 2.4).
 
@@ -269,19 +272,19 @@ def survivor_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArr
     return solver_effect(sums, b, c, d) - solver_effect(sums, a, c, d)
 
 
-@_estimand(CONTRAST, "survivor minus interaction, {pair}", limit=4.0)
+@_formula("contrast", "survivor minus interaction, {pair}", limit=4.0)
 def survivor_minus_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Survivor-only interaction minus I, paired (Appendix D, non-arrival retention)."""
     return survivor_interaction(sums, a, b, c, d) - interaction(sums, a, b, c, d)
 
 
-@_estimand(CONTRAST, "arrival term, {pair}")
+@_formula("contrast", "arrival term, {pair}")
 def arrival_term(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Arrival term of I: (Reach_b - Reach_a) x Delta_b (Eq. 9)."""
     return reach_gap(sums, a, b) * solver_effect(sums, b, c, d)
 
 
-@_estimand(CONTRAST, "state term, {pair}", limit=2.0)
+@_formula("contrast", "state term, {pair}", limit=2.0)
 def state_term(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """State term of I: Reach_a x (Delta_b - Delta_a); arrival term + state term = I (Eq. 9)."""
     return reach(sums, a) * survivor_interaction(sums, a, b, c, d)
@@ -325,10 +328,10 @@ def standard(
     """
     if budgets is not None and table.arrival_WTS is None:
         raise UsageError("arrival by budget needs to know after how many actions a reacher arrived (column `arrival`)")
-    found = list(_whole(table, order, budgets))
+    estimands = list(_whole(table, order, budgets))
     if by_type:
-        found += [item for type in table.types for item in _of_type(table, order, type)]
-    return found
+        estimands += [one for type in table.types for one in _of_type(table, order, type)]
+    return estimands
 
 
 def _whole(table: Table, order: Sequence[str] | None, budgets: Sequence[int] | None) -> Iterator[Estimand]:

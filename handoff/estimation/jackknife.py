@@ -1,27 +1,28 @@
-"""Variance by leaving one task out: how unsure each estimand is, and on how many degrees of freedom."""
+"""The delete-one jackknife: the variance of each estimand and its degrees of freedom."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
-from handoff.estimation.counting import FloatArray
+from handoff.estimation.arrays import FloatArray
+from handoff.estimation.counting import empty_allowed
 from handoff.estimation.evaluation import Evaluated
 from handoff.estimation.resampling import Plan
 
 
 @attrs.frozen(eq=False)
-class Spread:
-    """``variance_E`` of each estimand and its Satterthwaite degrees of freedom ``freedom_E``.
-
-    Both are NaN where leaving out one task leaves an estimand undefined; ``freedom_E`` also where there is no variance.
-    """
+class Jackknife:
+    """Both arrays are NaN where leaving out one task leaves an estimand undefined."""
 
     variance_E: FloatArray
+    #: Satterthwaite's degrees of freedom; NaN also where there is no variance.
     freedom_E: FloatArray
 
 
-def spread(evaluation: Evaluated, plan: Plan) -> Spread:
+def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
     """The stratified delete-one jackknife.
 
     Stratum h of n_h tasks adds v_h = (n_h - 1) / n_h * sum over its tasks of (theta_(hi) - mean theta_(h.))^2, where
@@ -29,8 +30,8 @@ def spread(evaluation: Evaluated, plan: Plan) -> Spread:
     (sum v_h)^2 / sum(v_h^2 / (n_h - 1))
     (F. E. Satterthwaite, Biometrics Bulletin 2, 1946): few when few strata carry the variance, as with rare arrivals.
     """
-    values_ET = _without_each(evaluation, plan)
-    variance_E, squares_E = np.zeros((2, len(evaluation.estimands)))
+    values_ET = _without_each(evaluated, plan)
+    variance_E, squares_E = np.zeros((2, len(evaluated.estimands)))
     for stratum in plan.strata:
         n = len(stratum.tasks)
         if n < 2:
@@ -41,10 +42,10 @@ def spread(evaluation: Evaluated, plan: Plan) -> Spread:
         variance_E += part_E
         squares_E += part_E**2 / (n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Spread(variance_E, variance_E**2 / squares_E)
+        return Jackknife(variance_E, variance_E**2 / squares_E)
 
 
-def _without_each(evaluation: Evaluated, plan: Plan) -> FloatArray:
+def _without_each(evaluated: Evaluated, plan: Plan) -> FloatArray:
     """Shape (E, T): every estimand without each task in turn, the other tasks of its stratum making up for it."""
     tasks = plan.tasks
     stratum_T = np.empty(tasks, np.int64)
@@ -54,11 +55,42 @@ def _without_each(evaluation: Evaluated, plan: Plan) -> FloatArray:
         n = len(stratum.tasks)
         if n > 1:
             weight_T[stratum.tasks] = n / (n - 1)
-    values_ET = np.empty((len(evaluation.estimands), tasks))
+    values_ET = np.full((len(evaluated.estimands), tasks), np.nan)
     size = max(1, 2**22 // tasks)
     for first in range(0, tasks, size):
         out_O = np.arange(first, min(first + size, tasks))
         weights_OT = np.where(stratum_T[out_O, None] == stratum_T, weight_T, 1.0)
         weights_OT[np.arange(len(out_O)), out_O] = 0.0
-        values_ET[:, out_O] = evaluation.values(weights_OT)
+        sums = [
+            _weighted(part.counts_KT.astype(np.float64), part.table.strata, weights_OT[:, start:])
+            for part, start in zip(evaluated.parts, evaluated.firsts, strict=True)
+        ]
+        with empty_allowed():
+            for e, values_O in evaluated.formulas(sums, range(len(evaluated.estimands))):
+                values_ET[e, out_O] = values_O
     return values_ET
+
+
+def _weighted(counts_KT: FloatArray, strata: Sequence[str], weights_OT: FloatArray) -> dict[str | None, FloatArray]:
+    """Shape (K, O) by task type, and of all tasks under ``None``: the counts under O weightings of the tasks."""
+    by_type: dict[str | None, FloatArray] = {}
+    whole_KO = np.zeros((len(counts_KT), len(weights_OT)))
+    for type in dict.fromkeys(strata):
+        start = strata.index(type)  # a table keeps the tasks of one type together
+        span = slice(start, start + strata.count(type))
+        by_type[type] = _product(counts_KT[:, span], weights_OT[:, span])
+        whole_KO += by_type[type]
+    return {**by_type, None: whole_KO}
+
+
+def _product(counts_KN: FloatArray, weights_ON: FloatArray) -> FloatArray:
+    """Shape (K, O), by products small enough for BLAS to keep to one thread.
+
+    They are no slower on an idle machine, and on a busy one BLAS threads that wait for each other cost many times more.
+    """
+    sums_KO = np.empty((len(counts_KN), len(weights_ON)))
+    size = max(16, 2**17 // max(1, counts_KN.size))
+    for first in range(0, len(weights_ON), size):
+        part = slice(first, first + size)
+        np.matmul(counts_KN, weights_ON[part].T, out=sums_KO[:, part])
+    return sums_KO

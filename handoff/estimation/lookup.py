@@ -1,8 +1,8 @@
 """Sums of all counts in every draw, looked up instead of multiplied.
 
-A draw is a few random picks a stratum (:class:`handoff.estimation.resampling.Block`).  What a pick adds to each count
-is worked out once and packed, so that one look-up adds several counts.  The sums are those of the matrix product of
-draws x tasks by tasks x counts, to the bit, at a fraction of its cost.
+A draw is a few random picks per stratum (:class:`handoff.estimation.resampling.Block`).  What a pick adds to each count
+is worked out once, and counts lie side by side in 64-bit words, so that one look-up adds several counts.  The sums
+equal the matrix product of draws x tasks by tasks x counts, to the bit, at a fraction of its cost.
 """
 
 from __future__ import annotations
@@ -14,70 +14,76 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from handoff.estimation.arrays import IntArray
-from handoff.estimation.counting import FloatArray
+from handoff.estimation.arrays import FloatArray, IntArray
 from handoff.estimation.resampling import Block, PickArray, Plan
 
 #: Picks looked up at a time, where a draw has several: their words should stay in the cache.
 PICKS = 2**14
 
+WordArray = NDArray[np.uint64]
+
 
 @attrs.frozen(eq=False)
 class Entry:
-    """A task type: the stratum that it is drawn in, what a taking of its tasks weighs, and what a pick adds to each
-    count of this type's (L picks that there are)."""
+    """What the picks of one task type add to the counts."""
 
+    #: Number of the stratum that the type is drawn in.
     stratum: int
+    #: Weight of a taken task.
     scale: float
+    #: What each of the L possible picks adds to each count.
     counts_LK: IntArray
+    #: The same, packed.
     words_WL: WordArray
 
     @property
     def sums_KL(self) -> FloatArray:
-        """The weighted sums if L is all that a draw picks, as from a menu."""
+        """The weighted sums of a draw that is one pick from a menu."""
         sums_KL: FloatArray = self.counts_LK.T * np.float64(self.scale)
         return sums_KL
 
 
 class Lookup:
-    """The sums under ``plan`` of ``counts_KT``, whole numbers from 0 up.  ``strata`` are the tasks' types."""
+    """Sums under ``plan`` of ``counts_KT``, whole numbers from 0 up, of tasks whose types are ``strata``.
 
-    def __init__(self, counts_KT: IntArray, strata: tuple[str, ...], plan: Plan) -> None:
+    ``first`` is the first of these tasks in the plan, which may hold another sample's tasks before and after them.
+    """
+
+    def __init__(self, counts_KT: IntArray, strata: tuple[str, ...], plan: Plan, first: int = 0) -> None:
         scale_T = plan.scale_T()
-        types_T = np.array(strata)
+        mine = [(h, s.tasks - first, s) for h, s in enumerate(plan.strata) if 0 <= s.tasks[0] - first < len(strata)]
         # A draw takes each stratum's task with the largest count at most every time.
-        largest = sum(s.takes * int(counts_KT[:, s.tasks].max(initial=0)) for s in plan.strata)
-        self._packing = packing(len(counts_KT), largest)
+        self._packing = packing(
+            len(counts_KT), sum(s.takes * int(counts_KT[:, tasks_N].max(initial=0)) for _, tasks_N, s in mine)
+        )
         self._even = bool((scale_T == 1.0).all())
         self.entries: dict[str, Entry] = {}
+        types_T = np.array(strata)
         for type in dict.fromkeys(strata):
-            for h, stratum in enumerate(plan.strata):
-                members_N = types_T[stratum.tasks] == type
-                if not members_N.any():
-                    continue
-                # A stratum may hold several types; the tasks of the others add nothing to this one's sums.
-                counts_NK = np.where(members_N[:, None], counts_KT[:, stratum.tasks].T, 0)
-                counts_LK = counts_NK if stratum.menu is None else stratum.menu @ counts_NK
-                scale = float(scale_T[stratum.tasks[0]])
-                self.entries[type] = Entry(h, scale, counts_LK, self._packing.pack(counts_LK))
+            h, tasks_N, stratum = next(one for one in mine if type in types_T[one[1]])
+            # A stratum may hold several types; the tasks of the others add nothing to this one's sums.
+            counts_NK = np.where((types_T[tasks_N] == type)[:, None], counts_KT[:, tasks_N].T, 0)
+            counts_LK = counts_NK if stratum.menu is None else stratum.menu @ counts_NK
+            scale = float(scale_T[stratum.tasks[0]])
+            self.entries[type] = Entry(h, scale, counts_LK, self._packing.pack(counts_LK))
 
     def sums(self, block: Block, types: Collection[str]) -> dict[str | None, FloatArray]:
         """Shape (K, B) for each of ``types``, and for all tasks under ``None``."""
-        found: dict[str | None, FloatArray] = {}
+        by_type: dict[str | None, FloatArray] = {}
         together_WB = np.zeros((self._packing.words, block.draws), np.uint64)
         whole_KB: FloatArray | None = None
         for type, entry in self.entries.items():
-            words_WB = _added(entry.words_WL, block.picks[entry.stratum])
+            words_WB = _added(entry.words_WL, block.picks(entry.stratum))
             if self._even:
                 together_WB += words_WB
             if type in types or not self._even:
                 sums_KB = self._packing.unpack(words_WB)
                 sums_KB *= entry.scale
-                found[type] = sums_KB
+                by_type[type] = sums_KB
             if not self._even:
                 whole_KB = sums_KB if whole_KB is None else whole_KB + sums_KB
-        found[None] = self._packing.unpack(together_WB) if whole_KB is None else whole_KB
-        return found
+        by_type[None] = self._packing.unpack(together_WB) if whole_KB is None else whole_KB
+        return by_type
 
 
 def _added(words_WL: WordArray, picks_BJ: PickArray) -> WordArray:
@@ -98,14 +104,13 @@ def _added(words_WL: WordArray, picks_BJ: PickArray) -> WordArray:
     return words_WB
 
 
-WordArray = NDArray[np.uint64]
-
-
 @attrs.frozen
 class Packing:
-    """``many`` numbers (K), none negative, ``per_word`` of them in each of W words."""
+    """Non-negative numbers, several in each 64-bit word."""
 
+    #: How many numbers (K).
     many: int
+    #: Type of one number.
     field: type[np.unsignedinteger[Any]]
 
     @property
@@ -117,7 +122,7 @@ class Packing:
         return -(-self.many // self.per_word)
 
     def pack(self, numbers_LK: IntArray) -> WordArray:
-        """Shape (W, L): what stands for each of L rows of numbers."""
+        """Shape (W, L): the words of each of L rows of numbers."""
         padded_LK = np.zeros((len(numbers_LK), self.words * self.per_word), self.field)
         padded_LK[:, : self.many] = numbers_LK
         return np.ascontiguousarray(padded_LK.view(np.uint64).T)
@@ -132,7 +137,7 @@ class Packing:
 
 
 def packing(many: int, largest: int) -> Packing:
-    """The densest packing of ``many`` numbers of which every sum that will be made is at most ``largest``."""
+    """The densest packing of ``many`` numbers whose sums are all at most ``largest``."""
     for field in (np.uint8, np.uint16, np.uint32):
         if largest <= np.iinfo(field).max:
             return Packing(many, field)

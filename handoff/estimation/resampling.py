@@ -1,8 +1,7 @@
-"""Which tasks a bootstrap draw takes: with replacement within task type, type counts fixed, explicit generator.
+"""Which tasks a bootstrap draw takes: with replacement within task type, type counts fixed, explicit generators.
 
-A drawn task brings all of its seed slots and all cells of the crossing with it (paired).  Draws come in blocks with a
-generator each, so that one seed gives the same draws however many are asked for and in whatever order blocks are
-worked on.
+A drawn task brings all its seed slots and all cells of the crossing with it (paired).  Every stratum of every block of
+draws has a generator, so one seed gives the same draws however many are asked for.
 """
 
 from __future__ import annotations
@@ -15,45 +14,46 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from handoff.estimation.arrays import IntArray
-from handoff.estimation.counting import FloatArray
+from handoff.estimation.arrays import FloatArray, IntArray
 
-#: A stratum that can be drawn in at most so many ways has them listed: a draw is then one number, not one a task.
+#: A stratum that can be drawn in at most so many ways lists them: a draw is then one number, not one per task.
 MENU = 2**13
-#: Draws in a block: few enough for what is worked out from them to stay in the cache, many enough for numpy to be fast.
+#: Draws in a block: few enough for the block's arrays to stay in the cache, many enough for numpy to be fast.
 BLOCK = 20_000
 #: Draws x tasks in a block, at most.
 CELLS = 2**24
+#: Picks of a stratum, in bytes, up to which a block keeps them.
+KEPT = 2**20
 
 PickArray = NDArray[np.unsignedinteger[Any]]
 
 
 @attrs.frozen(eq=False)
 class Stratum:
-    """The tasks (indices) among which a draw takes ``takes`` with replacement."""
+    """Tasks among which a draw takes some with replacement."""
 
+    #: Indices of the N tasks.
     tasks: IntArray
+    #: How many a draw takes.
     takes: int
+    #: ``counts_LN`` of all L equally likely ways to take from these N tasks, where these are few.
+    menu: IntArray | None = attrs.field(init=False)
 
-    @property
-    def columns(self) -> IntArray | slice:
-        """``tasks`` as a slice where they stand together: much faster to write to."""
-        first, last = int(self.tasks[0]), int(self.tasks[-1])
-        return slice(first, last + 1) if last - first + 1 == len(self.tasks) else self.tasks
-
-    @property
-    def menu(self) -> IntArray | None:
-        """``counts_LN`` of all L equally likely ways to take from these N tasks, where these are few; else ``None``."""
+    @menu.default
+    def _menu(self) -> IntArray | None:
         n, m = len(self.tasks), self.takes
         return _ways(n, m) if n**m <= MENU else None
 
-    def counts_BN(self, picks_BJ: PickArray) -> FloatArray:
-        """How often each of the N tasks was taken in B draws."""
-        if self.menu is not None:
-            return self.menu[picks_BJ[:, 0]].astype(np.float64)
-        n, draws = len(self.tasks), len(picks_BJ)
-        cells_BJ = np.add(picks_BJ, np.arange(0, draws * n, n)[:, None])
-        return np.bincount(cells_BJ.ravel(), minlength=draws * n).reshape(draws, n).astype(np.float64)
+    @property
+    def lines(self) -> int:
+        """How many outcomes one pick has: the lines of the menu (L), or the tasks (N)."""
+        return len(self.tasks) if self.menu is None else len(self.menu)
+
+    def picks(self, rng: np.random.Generator, draws: int) -> PickArray:
+        """Shape (B, J): one line of the menu per draw (J = 1), or without a menu the J tasks taken, counted within the
+        stratum."""
+        narrow: type[np.unsignedinteger[Any]] = np.uint16 if self.lines < 2**16 else np.uint32
+        return rng.integers(self.lines, size=(draws, self.takes if self.menu is None else 1), dtype=narrow)
 
 
 @functools.lru_cache(maxsize=16)
@@ -70,35 +70,30 @@ def _ways(n: int, m: int) -> IntArray:
 
 @attrs.frozen(eq=False)
 class Block:
-    """Draws ``first`` and following, as random numbers and not yet as counts.
+    """Successive draws, as random picks that are generated when asked for."""
 
-    ``picks`` has for every stratum an array (B, J): one line of its menu (J = 1), or, where it has no menu, each of the
-    J tasks taken, counted within the stratum.
-    """
-
+    strata: tuple[Stratum, ...]
+    seed: int
+    #: Number of the block.
+    number: int
+    #: Number of the first draw.
     first: int
-    picks: tuple[PickArray, ...]
-    plan: Plan
+    draws: int
+    _kept: dict[int, PickArray] = attrs.field(factory=dict, init=False)
 
     @property
-    def draws(self) -> int:
-        return len(self.picks[0])
+    def span(self) -> slice:
+        return slice(self.first, self.first + self.draws)
 
-    def parts(self) -> tuple[Block, ...]:
-        """The draws of each sample of a :func:`joined` plan."""
-        blocks, first = [], 0
-        for plan in self.plan.parts:
-            blocks.append(Block(self.first, self.picks[first : first + len(plan.strata)], plan))
-            first += len(plan.strata)
-        return tuple(blocks)
-
-    @property
-    def counts_BT(self) -> FloatArray:
-        """How often each task was taken."""
-        counts_BT = np.empty((self.draws, self.plan.tasks))
-        for stratum, picks_BJ in zip(self.plan.strata, self.picks, strict=True):
-            counts_BT[:, stratum.columns] = stratum.counts_BN(picks_BJ)
-        return counts_BT
+    def picks(self, h: int) -> PickArray:
+        """The picks of stratum number ``h`` (:meth:`Stratum.picks`)."""
+        picks_BJ = self._kept.get(h)
+        if picks_BJ is None:
+            rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(self.seed, spawn_key=(0, self.number, h))))
+            picks_BJ = self.strata[h].picks(rng, self.draws)
+            if picks_BJ.nbytes <= KEPT:
+                self._kept[h] = picks_BJ
+        return picks_BJ
 
 
 @attrs.frozen(eq=False)
@@ -108,17 +103,15 @@ class Plan:
     strata: tuple[Stratum, ...]
     #: Task types that have one task only.
     lone: tuple[str, ...]
-    #: The plans of the samples, if several are :func:`joined`.
-    parts: tuple[Plan, ...] = ()
 
     @property
     def tasks(self) -> int:
         return sum(len(stratum.tasks) for stratum in self.strata)
 
     def scale_T(self) -> FloatArray:
-        """What one taking of a task weighs: n_h / m_h in a stratum of n_h tasks of which m_h are taken.
+        """The weight of a taken task: n_h / m_h in a stratum of n_h tasks of which m_h are taken.
 
-        Where that is the same in all strata it is 1: a common factor leaves every ratio as it is.
+        Where that is the same in all strata it is 1: a common factor leaves every ratio unchanged.
         """
         if len({len(stratum.tasks) / stratum.takes for stratum in self.strata}) == 1:
             return np.ones(self.tasks)
@@ -127,22 +120,16 @@ class Plan:
             scale_T[stratum.tasks] = len(stratum.tasks) / stratum.takes
         return scale_T
 
-    def blocks(self, draws: int, seed: int, stream: int = 0) -> Iterator[Block]:
-        """The draws in blocks.  ``stream`` separates samples that are drawn independently under one ``seed``."""
+    def blocks(self, draws: int, seed: int) -> Iterator[Block]:
+        """The draws in blocks."""
         size = max(1, min(BLOCK, CELLS // self.tasks))
         for number, first in enumerate(range(0, draws, size)):
-            picks = []
-            for h, stratum in enumerate(self.strata):
-                # A generator for every stratum and block: the first draws are the same however many are wanted.
-                rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(stream, number, h))))
-                picks.append(_picks(stratum, rng, min(size, draws - first)))
-            yield Block(first, tuple(picks), self)
+            yield Block(self.strata, seed, number, first, min(size, draws - first))
 
 
-def _picks(stratum: Stratum, rng: np.random.Generator, draws: int) -> PickArray:
-    lines, times = (len(stratum.tasks), stratum.takes) if stratum.menu is None else (len(stratum.menu), 1)
-    narrow: type[np.unsignedinteger[Any]] = np.uint16 if lines < 2**16 else np.uint32
-    return rng.integers(lines, size=(draws, times), dtype=narrow)
+def plan_of(strata: Sequence[str], method: str) -> Plan:
+    """The plan of an interval's method, for tasks of these types."""
+    return ordinary(strata) if method == "paper" else rescaled(strata)
 
 
 def ordinary(strata: Sequence[str]) -> Plan:
@@ -160,7 +147,6 @@ def rescaled(strata: Sequence[str]) -> Plan:
     :func:`ordinary` and its callers refuse intervals.
     """
     members = _members(strata)
-    lone = _lone(members)
     groups = [tasks for tasks in members.values() if len(tasks) > 1]
     alone = [tasks for tasks in members.values() if len(tasks) == 1]
     if len(alone) == 1 and groups:
@@ -168,20 +154,20 @@ def rescaled(strata: Sequence[str]) -> Plan:
         alone.append(groups.pop(smallest))
     if alone:
         groups.append(np.sort(np.concatenate(alone)))
-    return Plan(tuple(Stratum(tasks, max(1, len(tasks) - 1)) for tasks in groups), lone)
+    return Plan(tuple(Stratum(tasks, max(1, len(tasks) - 1)) for tasks in groups), _lone(members))
 
 
 def joined(first: Plan, second: Plan) -> Plan:
     """Both samples drawn independently: the tasks of ``second`` follow those of ``first``."""
     shifted = tuple(Stratum(stratum.tasks + first.tasks, stratum.takes) for stratum in second.strata)
-    return Plan((*first.strata, *shifted), tuple(dict.fromkeys((*first.lone, *second.lone))), (first, second))
+    return Plan((*first.strata, *shifted), tuple(dict.fromkeys((*first.lone, *second.lone))))
 
 
 def _members(strata: Sequence[str]) -> dict[str, IntArray]:
-    found: dict[str, list[int]] = {}
+    tasks_by_type: dict[str, list[int]] = {}
     for task, type in enumerate(strata):
-        found.setdefault(type, []).append(task)
-    return {type: np.array(tasks, np.int64) for type, tasks in sorted(found.items())}
+        tasks_by_type.setdefault(type, []).append(task)
+    return {type: np.array(tasks, np.int64) for type, tasks in sorted(tasks_by_type.items())}
 
 
 def _lone(members: dict[str, IntArray]) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""A table as CSV, one row an endpoint: what anybody can write from whatever they have run.
+"""A table as CSV, one row per endpoint, for studies made with any tool.
 
 The columns ``task,type,seed,reacher,solver,arrived,won`` are required, in any order.  ``bridge``, ``arrival`` and
 ``actions`` are read where they are present (see :class:`~handoff.estimation.table.Table`); every other column is
-ignored.  Seeds only pair the rows of one task, so tasks may call them differently, but every task needs equally many.
+ignored.  ``seed`` is the seed slot.  It only pairs the rows of one task, so tasks may call their slots differently, but
+every task needs equally many.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _rows(file: TextIO, path: Path) -> Iterator[_Row]:
             )
         for name in (*REQUIRED, *OPTIONAL):
             if header.count(name) > 1:
-                raise DataError(f"{path}, line 1: column {name} stands twice")
+                raise DataError(f"{path}, line 1: column {name} occurs twice")
         at = {name: header.index(name) for name in (*REQUIRED, *OPTIONAL) if name in header}
         for fields in reader:
             if not fields:

@@ -1,4 +1,4 @@
-"""Does the interaction transport?  Predict it from the Reach gap here and the Solve gap elsewhere (Eq. 10).
+"""Transport: predict the interaction from the Reach gap here and the Solve gap elsewhere (Eq. 10).
 
 For task type g with weight n_g / n of the target's tasks (1/G when types are balanced, as in the paper),
 
@@ -11,7 +11,7 @@ of each type are drawn from both samples independently.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,46 +19,51 @@ import numpy as np
 
 from handoff.canonical import differing_keys
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import INTERVALS, Estimates, bootstrap_values, plan_of
-from handoff.estimation.counting import FloatArray, Ratio
-from handoff.estimation.estimands import CONTRAST, Estimand, declare, estimand
-from handoff.estimation.evaluation import Combination, Evaluation
+from handoff.estimation.arrays import FloatArray
+from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap
+from handoff.estimation.counting import Ratio
+from handoff.estimation.estimands import Argument, Estimand, declare, estimand
+from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
 from handoff.estimation.intervals import Intervals
-from handoff.estimation.resampling import joined
+from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
 
-#: The reported quantities of every type and of all of them, in this order.
+#: What is reported for every type and for all of them, in this order.
 QUANTITIES = ("reach_gap", "external_gap", "predicted", "observed", "residual")
 
-declare("transport_reach_gap", CONTRAST, "Reach gap here, {a} → {b}", "Reach_b - Reach_a on the target split (Eq. 10).")
+declare(
+    "transport_reach_gap",
+    "contrast",
+    "Reach_b - Reach_a on the target split (Eq. 10).",
+    "Reach gap here, {a} → {b}",
+)
 declare(
     "transport_external_gap",
-    CONTRAST,
-    "Solve gap there, {c} → {d}",
+    "contrast",
     "Solve_d - Solve_c over all states reached on the external split (Eq. 10).",
+    "Solve gap there, {c} → {d}",
 )
 declare(
     "transport_predicted",
-    CONTRAST,
-    "predicted interaction, {pair}",
+    "contrast",
     "I_pred: the two gaps multiplied, types weighted as in the target (Eq. 10).",
+    "predicted interaction, {pair}",
 )
-declare("transport_observed", CONTRAST, "observed interaction, {pair}", "I on the target split (Eq. 4).", limit=2.0)
-declare("transport_residual", CONTRAST, "residual, {pair}", "I_observed - I_pred (section 4.5).", limit=3.0)
+declare("transport_observed", "contrast", "I on the target split (Eq. 4).", "observed interaction, {pair}", limit=2.0)
+declare("transport_residual", "contrast", "I_observed - I_pred (section 4.5).", "residual, {pair}", limit=3.0)
 
 
 @attrs.frozen
 class Sample:
-    """A study as far as transport needs it.
-
-    ``tasks`` are names by task id where they are known (a table alone has ids only), ``policies`` the descriptions of
-    its checkpoints by name, ``settings`` what else must agree, such as the depth of the frontier.
-    """
+    """The part of a study that transport needs."""
 
     label: str
     table: Table
-    tasks: Mapping[str, str] = attrs.field(factory=dict)
+    #: Names of the tasks by id, where they are known (a table alone has ids only).
+    names: Mapping[str, str] = attrs.field(factory=dict)
+    #: Descriptions of the checkpoints by name.
     policies: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    #: Other settings that must agree, such as the depth of the frontier.
     settings: Mapping[str, Any] = attrs.field(factory=dict)
 
 
@@ -69,25 +74,26 @@ def check_compatible(target: Sample, external: Sample, names: Sequence[str] | No
     :class:`~handoff.errors.UsageError` naming a task or game that both have, a checkpoint that differs with the fact
     in which it does, or a setting that differs.
     """
-    ids = {id: id for id in target.table.tasks} | dict(target.tasks)
-    shared = sorted({*external.table.tasks, *external.tasks} & set(ids))
+    ids = {*target.table.tasks, *target.names}
+    shared = sorted(ids & {*external.table.tasks, *external.names})
     if shared:
-        what = ids[shared[0]]
+        first = shared[0]
+        name = target.names.get(first, first)
         raise UsageError(
-            f"{target.label} and {external.label} share {len(shared)} tasks or games, the first being {what}"
-            f"{f' ({shared[0]})' if what != shared[0] else ''}; the external split must have none of the target's"
+            f"{target.label} and {external.label} share {len(shared)} tasks or games, the first being {name}"
+            f"{f' ({first})' if name != first else ''}; the external split must have none of the target's"
         )
     labels = (target.label, external.label)
     both = [name for name in target.policies if name in external.policies]
     for name in both if names is None else [name for name in both if name in names]:
         key = _difference(target.policies[name], external.policies[name])
         if key is not None:
-            told = _told(key, target.policies[name].get(key), external.policies[name].get(key), labels)
-            raise UsageError(f"checkpoint {name!r} is not the same in {labels[0]} and {labels[1]}: {told}")
+            facts = _contrast(key, target.policies[name].get(key), external.policies[name].get(key), labels)
+            raise UsageError(f"checkpoint {name!r} is not the same in {labels[0]} and {labels[1]}: {facts}")
     for setting in target.settings.keys() & external.settings.keys():
         here, there = target.settings[setting], external.settings[setting]
         if here != there:
-            raise UsageError(f"{_told(setting, here, there, labels)}; run both alike")
+            raise UsageError(f"{_contrast(setting, here, there, labels)}; run both alike")
 
 
 def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
@@ -97,13 +103,13 @@ def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | No
     return None
 
 
-def _told(name: str, first: Any, second: Any, labels: tuple[str, str]) -> str:
+def _contrast(name: str, first: Any, second: Any, labels: tuple[str, str]) -> str:
     """How two values differ, in words: which entries of a mapping do, else both values."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         keys = differing_keys(first, second)
         if len(keys) == 1:
             parts = keys[0].split(".")
-            return _told(f"{name}: {keys[0]}", _entry(first, parts), _entry(second, parts), labels)
+            return _contrast(f"{name}: {keys[0]}", _entry(first, parts), _entry(second, parts), labels)
         return f"{name} differs in {', '.join(keys[:5])}{' and more' if len(keys) > 5 else ''}"
     if any(isinstance(value, Mapping | list | tuple) for value in (first, second)):
         return f"{name} differs"
@@ -118,33 +124,43 @@ def _entry(facts: Any, keys: Sequence[str]) -> Any:
     return facts
 
 
-class Prediction(Combination):
+class Prediction(Evaluated):
     """Eq. 10 under any weighting of the target's tasks followed by the external ones."""
+
+    paired = False
 
     def __init__(self, target: Table, external: Table, pair: tuple[str, str, str, str]) -> None:
         a, b, c, d = pair
+        cross: dict[str, Argument] = {"a": a, "b": b, "c": c, "d": d}
         self.types = target.types
         self._share_G = np.array([target.strata.count(type) / len(target.tasks) for type in self.types])
-        here: list[Estimand] = []
-        there: list[Estimand] = []
-        for type in self.types:
-            here.append(estimand("reach_gap", a=a, b=b, type=type))
-            there.append(estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type))
-        cross = {"a": a, "b": b, "c": c, "d": d}
+        here = [estimand("reach_gap", a=a, b=b, type=type) for type in self.types]
         here += [estimand("interaction", type=type, **cross) for type in (*self.types, None)]
-        super().__init__(Evaluation(target, here), Evaluation(external, there), paired=False)
+        there = [estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type) for type in self.types]
+        self._here, self._there = self.parts = (Evaluation(target, here), Evaluation(external, there))
         self.estimands = tuple(
             Estimand(f"transport_{name}", tuple(cross.items()), type)
             for type in (*self.types, None)
             for name in QUANTITIES
             if type is not None or name in ("predicted", "observed", "residual")
         )
-        self.points_E = self.combine(self.first.points_E[:, None], self.second.points_E[:, None])[:, 0]
+        self.points_E = self._combine(self._here.points_E[:, None], self._there.points_E[:, None])[:, 0]
         self.ratios_E = self._ratios()
-        self.limits_E: FloatArray = np.array([one.declaration.limit for one in self.estimands])
+        self.limits_E = np.array([one.limit for one in self.estimands])
 
-    def combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
-        """Shape (E, B): the quantities of every type, then of the whole."""
+    def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
+        draws = sums[0][None].shape[1]
+        parts = []
+        for part, own in zip(self.parts, sums, strict=True):
+            values_EB = np.full((len(part.estimands), draws), np.nan)
+            for e, values_B in part.formulas([own], range(len(part.estimands))):
+                values_EB[e] = values_B
+            parts.append(values_EB)
+        rows_EB = self._combine(*parts)
+        yield from ((e, rows_EB[e]) for e in which)
+
+    def _combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
+        """Shape (E, B): the quantities of every type and then of the whole."""
         types = len(self.types)
         gap_GB, observed_GB, whole_B = here_EB[:types], here_EB[types : 2 * types], here_EB[2 * types]
         predicted_GB = gap_GB * there_GB
@@ -158,7 +174,7 @@ class Prediction(Combination):
 
     def _ratios(self) -> tuple[tuple[Ratio, ...], ...]:
         types = len(self.types)
-        here, there = self.first.ratios_E, self.second.ratios_E
+        here, there = self._here.ratios_E, self._there.ratios_E
         external = [tuple(attrs.evolve(ratio, label=f"external {ratio.label}") for ratio in ratios) for ratios in there]
         rows: list[tuple[Ratio, ...]] = []
         for g in range(types):
@@ -190,15 +206,14 @@ def pair_of(target: Table, external: Table, names: Sequence[str] | None = None) 
 
 @attrs.frozen
 class Transport:
-    """``estimates`` named ``transport_<quantity>`` (``QUANTITIES``), by type and, with type ``None``, for the whole.
+    """The prediction (Eq. 10) of an interaction."""
 
-    ``without_states`` are types of which the external split reached no state: they have no prediction, and neither has
-    the whole.
-    """
-
+    #: Reachers a -> b and solvers c -> d.
     pair: tuple[str, str, str, str]
     types: tuple[str, ...]
+    #: Named ``transport_<quantity>`` (``QUANTITIES``), by type and, with type ``None``, for the whole.
     estimates: Estimates
+    #: Types of which the external split reached no state: they have no prediction, and neither has the whole.
     without_states: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -212,32 +227,28 @@ class Transport:
 
 
 def transport(
-    target: Sample,
-    external: Sample,
-    pair: tuple[str, str, str, str],
-    intervals: Intervals = INTERVALS,
+    target: Sample, external: Sample, pair: tuple[str, str, str, str], intervals: Intervals = Intervals()
 ) -> Transport:
     """Predicted and observed interaction of reachers a -> b and solvers c -> d (``pair``), by type and in all.
 
-    Raises :class:`~handoff.errors.UsageError` as :func:`check_compatible` and
-    :func:`~handoff.estimation.bootstrap.estimate` do, or if a checkpoint is missing from a table.
+    Raises :class:`~handoff.errors.UsageError` as :func:`check_compatible` does, or if a table lacks a checkpoint.
     """
     check_compatible(target, external, pair)
     prediction = Prediction(target.table, external.table, pair)
-    plan = joined(plan_of(target.table, intervals), plan_of(external.table, intervals))
-    made = bootstrap_values(prediction, plan, intervals)
+    plan = joined(*(plan_of(sample.table.strata, intervals.method) for sample in (target, external)))
+    estimates = bootstrap(prediction, plan, intervals)
     missing = tuple(
-        found.estimand.type
-        for found in made
-        if found.estimand.name == "transport_external_gap" and found.point is None and found.estimand.type is not None
+        one.estimand.type
+        for one in estimates.estimates
+        if one.estimand.name == "transport_external_gap" and one.point is None and one.estimand.type is not None
     )
-    named = []
-    for found in made:
-        lacking = [type for type in missing if found.estimand.type in (None, type)]
-        if found.point is None and lacking:
-            reason = (
-                f"the external split has no states of type {', '.join(lacking)}: none of its reachers arrived there"
-            )
-            found = attrs.evolve(found, reason=reason, interval_reason=reason)
-        named.append(found)
-    return Transport(pair, prediction.types, Estimates(tuple(named), intervals), missing)
+
+    def explained(one: Estimate) -> Estimate:
+        lacking = [type for type in missing if one.estimand.type in (None, type)]
+        if one.point is not None or not lacking:
+            return one
+        reason = f"the external split has no states of type {', '.join(lacking)}: none of its reachers arrived there"
+        return attrs.evolve(one, reason=reason, interval_reason=reason)
+
+    estimates = attrs.evolve(estimates, estimates=tuple(explained(one) for one in estimates.estimates))
+    return Transport(pair, prediction.types, estimates, missing)

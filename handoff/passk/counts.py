@@ -40,7 +40,7 @@ class Counts:
             raise DataError(f"{self.name} has no tasks")
         if len(set(self.tasks)) != len(self.tasks):
             twice = next(task for task in self.tasks if self.tasks.count(task) > 1)
-            raise DataError(f"{self.name}: task {twice!r} stands twice; give one row a task, with all its rollouts")
+            raise DataError(f"{self.name}: task {twice!r} occurs twice; give one row per task, with all its rollouts")
         for task, n, c in zip(self.tasks, self.n_T, self.c_T, strict=True):
             if n < 1 or not 0 <= c <= n:
                 raise DataError(f"{self.name}: task {task!r} has {c} successes in {n} rollouts; 0 <= c <= n, 1 <= n")

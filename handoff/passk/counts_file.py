@@ -14,14 +14,14 @@ from handoff.errors import DataError, UsageError
 from handoff.passk.counts import Counts
 
 COLUMNS = ("task", "n", "c")
-#: Rollouts of a task: more are not what anybody makes, and what is drawn from is below 10^9.
+#: Rollouts of a task, at most: hypergeometric draws are limited to 10^9.
 MOST = 100_000_000
 
 
 def read_counts(path: str | Path, name: str | None = None) -> Counts:
-    """The counts in a CSV or JSONL file, of a policy called ``name`` (default: the file's name without its ending).
+    """The counts of a CSV or JSONL file.  ``name`` is the policy's (default: the file's name without ending).
 
-    Raises :class:`~handoff.errors.DataError`, with the line, for anything but one row per task with whole numbers
+    Raises :class:`~handoff.errors.DataError`, with the line, for anything but one row a task with whole numbers
     0 <= c <= n, and :class:`~handoff.errors.UsageError` if the file cannot be read.
     """
     path = Path(path)
@@ -34,8 +34,8 @@ def read_counts(path: str | Path, name: str | None = None) -> Counts:
     rows = _jsonl(text, path) if text.lstrip().startswith("{") else _csv(text, path)
     counts: list[tuple[str, int, int]] = []
     for where, row in rows:
-        counts.append((_task(where, row), _whole(where, row, "n"), _whole(where, row, "c")))
-        n, c = counts[-1][1:]
+        n, c = _whole(where, row, "n"), _whole(where, row, "c")
+        counts.append((_task(where, row), n, c))
         if n < 1 or not 0 <= c <= n:
             raise DataError(f"{where}: {c} successes in {n} rollouts; 0 <= c <= n and 1 <= n must hold")
     if not counts:

@@ -45,16 +45,6 @@ def temperature_at(p: float, target: float, tau: float, reference: float = 1.0) 
     return float(reference * tau ** tempering(p, target))
 
 
-def informative(q: float, n: int) -> float:
-    """I_n(q) = 1 - (1-q)^n: probability that a group of ``n`` rollouts has a success (Theorem 3)."""
-    return 1 - (1 - q) ** n
-
-
-def mixed(q: float, n: int) -> float:
-    """J_n(q) = 1 - q^n - (1-q)^n: probability that a group has a success and a failure (Theorem 3)."""
-    return 1 - q**n - (1 - q) ** n
-
-
 @attrs.frozen
 class Posterior:
     """Beta(``a``, ``b``) over a prompt's success rate."""
@@ -78,7 +68,7 @@ class Posterior:
 
 @attrs.frozen
 class Schedule:
-    """p~ from ``start`` to ``end``, growing by a constant factor a step over ``steps`` steps, then constant."""
+    """p~ from ``start`` to ``end``, growing by a constant factor per step over ``steps`` steps, then constant."""
 
     start: float = 0.25
     end: float = 0.5
@@ -98,12 +88,15 @@ class Schedule:
 
 
 @attrs.frozen
-class Choice:
-    """A group's temperature with what it came from: ``drawn`` is p^, ``mean`` the posterior's mean before it."""
+class GroupTemperature:
+    """A group's temperature and its origin."""
 
     temperature: float
+    #: p^, the Thompson sample.
     drawn: float
+    #: Mean of the posterior that it was drawn from.
     mean: float
+    #: p~
     target: float
 
 
@@ -146,18 +139,18 @@ class Sampler:
         return self.schedule.at(self.step)
 
     def posterior(self, prompt: str) -> Posterior:
-        """What is believed of ``prompt`` now; a prompt never seen has the prior."""
+        """The current posterior of ``prompt``; a prompt never seen has the prior."""
         held = self._prompts.get(prompt, _Prompt())
         return Posterior.of(held.successes, held.failures, self.target)
 
-    def temperature(self, prompt: str) -> Choice:
+    def temperature(self, prompt: str) -> GroupTemperature:
         """The temperature of the next rollout group of ``prompt``; draws anew at every call."""
         posterior, target = self.posterior(prompt), self.target
         held = self._prompts.setdefault(prompt, _Prompt())
         rng = np.random.Generator(np.random.PCG64(derive(self.seed, "ptgs", prompt, held.asked)))
         held.asked += 1
         drawn = posterior.draw(rng)
-        return Choice(temperature_at(drawn, target, self.tau, self.reference), drawn, posterior.mean, target)
+        return GroupTemperature(temperature_at(drawn, target, self.tau, self.reference), drawn, posterior.mean, target)
 
     def update(self, prompt: str, successes: int, n: int) -> None:
         """Count a group: s~ <- gamma s~ + ``successes``, f~ <- gamma f~ + (``n`` - ``successes``)."""
@@ -219,7 +212,7 @@ def pilot_temperature(
     tau: float = 1.5,
     target: float = 0.5,
     reference: float = 1.0,
-) -> Choice:
+) -> GroupTemperature:
     """The test-time form: the temperature of a prompt's scored rollouts, from its pilot rollouts at ``reference``.
 
     The posterior is Beta(2 p~ + s, 2 (1 - p~) + m - s); there is no forgetting, no schedule, and nothing is carried
@@ -229,12 +222,12 @@ def pilot_temperature(
         raise UsageError(f"{successes} successes in {pilots} pilot rollouts: 0 <= successes <= pilots must hold")
     posterior = Posterior.of(successes, pilots - successes, target)
     drawn = posterior.draw(np.random.Generator(np.random.PCG64(seed)))
-    return Choice(temperature_at(drawn, target, tau, reference), drawn, posterior.mean, target)
+    return GroupTemperature(temperature_at(drawn, target, tau, reference), drawn, posterior.mean, target)
 
 
 @attrs.frozen
 class Split:
-    """A budget of ``total`` rollouts a prompt: ``pilots`` at the reference temperature, the rest scored."""
+    """A budget of ``total`` rollouts per prompt: ``pilots`` at the reference temperature, the rest scored."""
 
     total: int
     pilots: int
@@ -252,8 +245,7 @@ class Split:
 
 @attrs.frozen
 class EstimateThenSample:
-    """The test-time protocol: of a task's rollouts the first ``pilots`` are at the policy's own temperature T_ref
-    (``references``, by the policy's name), and those after them, which alone are scored, at T_x.
+    """The test-time protocol: a task's pilots are sampled at T_ref; the later rollouts, which alone are scored, at T_x.
 
     T_x comes from the posterior of this task's pilots alone: nothing is carried over to another task or policy.
     Raises :class:`~handoff.errors.UsageError` for a parameter out of range.
@@ -262,6 +254,7 @@ class EstimateThenSample:
     pilots: int
     tau: float = 1.5
     target: float = 0.5
+    #: T_ref of each policy, by its name.
     references: Mapping[str, float] = attrs.Factory(dict)
 
     def __attrs_post_init__(self) -> None:
@@ -275,8 +268,9 @@ class EstimateThenSample:
                 raise UsageError(f"policy {name!r} needs a temperature above 0 to be tempered, not {reference:g}")
 
     def temperature(self, policy: str, successes: int, seed: int) -> float:
-        """T_x of ``policy``'s scored rollouts of a task whose pilots had ``successes``, in 6 decimals: a temperature
-        that is recorded, sent and drawn again has to be the same number everywhere."""
+        """T_x of ``policy``'s scored rollouts of a task whose pilots had ``successes``.
+
+        It has 6 decimals, so that records, requests and the audit state the same number."""
         reference = self.references[policy]
         choice = pilot_temperature(successes, self.pilots, seed, tau=self.tau, target=self.target, reference=reference)
         return round(choice.temperature, 6)

@@ -20,7 +20,8 @@ from scipy.special import expit, logit
 
 from handoff.errors import UsageError
 from handoff.estimation import counting as count
-from handoff.estimation.counting import Count, FloatArray, Sums
+from handoff.estimation.arrays import FloatArray
+from handoff.estimation.counting import Count, Sums
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.table import Table
 

@@ -1,8 +1,8 @@
-"""How many tasks and seeds does a study need?  By simulation, with the intervals that the study will get.
+"""How many tasks and seeds a study needs, by simulation, with the intervals that the study will get.
 
-Guesses of Reach and Solve, or a pilot's table, make a population of tasks (:mod:`handoff.planning.population`); studies
-of growing size are drawn from it, and each gets the default interval of the estimand in question.  One repeat uses the
-same random numbers at every size, so that the curve is smooth in size.
+Guesses of Reach and Solve, or a pilot's table, make a population of tasks (:mod:`handoff.planning.population`).
+Studies of growing size are drawn from it, and each gets the default interval of the estimand in question.  One repeat
+uses the same random numbers at every size, so that the curve is smooth in size.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from scipy.special import expit
 
 from handoff.errors import UsageError
+from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import estimate
-from handoff.estimation.counting import FloatArray
 from handoff.estimation.estimands import Estimand, estimand
 from handoff.estimation.intervals import Intervals
 from handoff.estimation.table import Table
 from handoff.planning.population import NODES, Design, centre
 
-#: Tasks a type at which the curve is drawn, as far as it has to go.
 #: Endpoints of one simulated study: more do not fit into memory.
 MOST_CELLS = 20_000_000
+#: Tasks per type at which the curve is drawn, up to the first that reaches the goal.
 SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100)
-#: Of one simulated study: its interval need not be as exact as a reported one.
-FEW_DRAWS = Intervals(draws=1000)
+#: Intervals of simulated studies, with fewer draws than a real study has.
+QUICK = Intervals(draws=1000)
 #: What a study can be planned for, by the name that the command line takes.
 QUESTIONS = ("interaction", "reach_gap", "completion_gap", "endpoint_gain", "arrival_term", "survivor_interaction")
 
@@ -222,25 +222,28 @@ def question(name: str, design: Design, a: str | None = None, b: str | None = No
 
 def simulate(
     design: Design,
-    asked: Estimand,
+    question: Estimand,
     tasks: int,
     slots: int,
     *,
     repeats: int = 200,
-    intervals: Intervals = FEW_DRAWS,
+    intervals: Intervals = QUICK,
 ) -> Point:
-    """What studies with ``tasks`` tasks of every type of ``design`` and ``slots`` seed slots would give."""
+    """Simulated studies with ``tasks`` tasks of every type of ``design`` and ``slots`` seed slots.
+
+    The seed of ``intervals`` is that of the simulated studies.
+    """
     sized = attrs.evolve(design, tasks_G=(tasks,) * len(design.tasks_G), slots=slots)
-    truth = float(sized.truth([asked])[0])
+    truth = float(sized.truth([question])[0])
     widths, covered, right = [], 0, 0
     for repeat in range(repeats):
         table = sized.draw(np.random.default_rng([intervals.seed, repeat]))
-        (found,) = estimate(table, [asked], attrs.evolve(intervals, seed=repeat)).estimates
-        if found.low is None or found.high is None:
+        (one,) = estimate(table, [question], attrs.evolve(intervals, seed=repeat)).estimates
+        if one.low is None or one.high is None:
             continue
-        widths.append((found.high - found.low) / 2)
-        covered += found.low <= truth <= found.high
-        right += (found.low > 0 and truth > 0) or (found.high < 0 and truth < 0)
+        widths.append((one.high - one.low) / 2)
+        covered += one.low <= truth <= one.high
+        right += (one.low > 0 and truth > 0) or (one.high < 0 and truth < 0)
     given = len(widths)
     return Point(
         tasks=tasks,
@@ -256,14 +259,14 @@ def simulate(
 
 def curve(
     design: Design,
-    asked: Estimand,
+    question: Estimand,
     slots: int,
     *,
     half_width: float | None = None,
     power: float | None = None,
     sizes: Sequence[int] = SIZES,
     repeats: int = 200,
-    intervals: Intervals = FEW_DRAWS,
+    intervals: Intervals = QUICK,
 ) -> Curve:
     """The curve over ``sizes`` (tasks a type) up to the first that reaches the goal, then bisected to the smallest.
 
@@ -285,15 +288,14 @@ def curve(
             f"studies of {cells:,} endpoints are too large to simulate (at most {MOST_CELLS:,}): "
             "plan for fewer seeds, types or tasks"
         )
-    truth = float(attrs.evolve(design, tasks_G=(1,) * len(design.tasks_G)).truth([asked])[0])
+    truth = float(attrs.evolve(design, tasks_G=(1,) * len(design.tasks_G)).truth([question])[0])
     if power is not None and abs(truth) < 1e-9:
         raise UsageError("the guesses make the estimand 0, so no study can find it; plan for a half-width instead")
 
     points: dict[int, Point] = {}
 
     def reaches(tasks: int) -> bool:
-        points[tasks] = simulate(design, asked, tasks, slots, repeats=repeats, intervals=intervals)
-        point = points[tasks]
+        point = points[tasks] = simulate(design, question, tasks, slots, repeats=repeats, intervals=intervals)
         if half_width is not None:
             return point.half_width is not None and point.half_width <= half_width and point.refused < 0.05
         return power is not None and point.power >= power
@@ -313,4 +315,4 @@ def curve(
             below = middle
     goal = f"half-width <= {half_width:g}" if half_width is not None else f"power >= {power:g}"
     ordered = tuple(points[tasks] for tasks in sorted(points))
-    return Curve(asked, truth, goal, ordered, points[needed] if needed is not None else None, repeats)
+    return Curve(question, truth, goal, ordered, points[needed] if needed is not None else None, repeats)

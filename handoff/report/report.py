@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import attrs
 from rich.console import Console
 
-from handoff.estimation.bootstrap import INTERVALS
 from handoff.estimation.intervals import Intervals
 from handoff.report import html, terminal
 from handoff.report.format import Json
@@ -25,7 +24,7 @@ from handoff.report.sheet import Content
 class Options:
     """How intervals are made and which contrasts are shown."""
 
-    intervals: Intervals = INTERVALS
+    intervals: Intervals = Intervals()
     #: Checkpoints from the weakest to the strongest; the run's order by default.
     order: Sequence[str] | None = None
     #: Reacher budgets of Table 7; by default 8, 16 and 48, as far as they were observed.

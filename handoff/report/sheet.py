@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import attrs
 
 from handoff.estimation.bootstrap import Estimate
-from handoff.estimation.estimands import DECLARED, MEAN, RATE
+from handoff.estimation.estimands import DECLARED
 from handoff.report.format import Measure, counted, decimal, interval, percent, points
 from handoff.report.plots import Figure
 
@@ -155,9 +155,9 @@ def quantity(value: Measure, digits: int = 3) -> SheetCell:
 def of_estimand(name: str, value: Measure) -> SheetCell:
     """A cell in the unit of the estimand called ``name``."""
     kind = DECLARED[name].kind
-    return (mean if kind == MEAN else rate if kind == RATE else gap)(value)
+    return (mean if kind == "mean" else rate if kind == "rate" else gap)(value)
 
 
 def of_difference(name: str, value: Measure | None) -> SheetCell:
     """A difference of two values of an estimand."""
-    return EMPTY if value is None else (mean if DECLARED[name].kind == MEAN else gap)(value)
+    return EMPTY if value is None else (mean if DECLARED[name].kind == "mean" else gap)(value)

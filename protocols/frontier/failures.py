@@ -18,7 +18,6 @@ import attrs
 import numpy as np
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import INTERVALS
 from handoff.estimation.intervals import Intervals
 from handoff.protocols.frontier.records import Trajectory
 from handoff.records import Record
@@ -205,7 +204,7 @@ class ShareGap:
     reason: str | None = None
 
 
-def share_gap(first: Failures, second: Failures, label: str = "loop", intervals: Intervals = INTERVALS) -> ShareGap:
+def share_gap(first: Failures, second: Failures, label: str = "loop", intervals: Intervals = Intervals()) -> ShareGap:
     """``second``'s share of ``label`` minus ``first``'s.
 
     Each reacher's non-arrivals are resampled on their own, which is a binomial draw of the label's count: descriptive,

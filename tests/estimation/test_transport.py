@@ -9,14 +9,14 @@ import attrs
 import numpy as np
 import pytest
 from kit import paper_tables
-from kit.draws import drawn
+from kit.bootstrap_draws import counts_of, values_of
 
 from handoff.errors import UsageError
-from handoff.estimation.bootstrap import estimate, plan_of
+from handoff.estimation.bootstrap import estimate
 from handoff.estimation.differences import side_by_side
 from handoff.estimation.estimands import estimand
 from handoff.estimation.intervals import Intervals
-from handoff.estimation.resampling import joined
+from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Prediction, Sample, check_compatible, transport
 
@@ -50,7 +50,7 @@ def small(arrived: dict[str, tuple[int, int]], won: dict[str, tuple[int, int]], 
 def test_prediction_is_the_reach_gap_here_times_the_solve_gap_there_averaged_over_types() -> None:
     target = small({"a": (2, 6), "b": (0, 4)}, {"a": (1, 5), "b": (2, 3)}, "t")
     external = small({"a": (0, 5), "b": (2, 8)}, {"a": (1, 4), "b": (3, 8)}, "x")
-    found = transport(Sample("here", target), Sample("there", external), PAIR, intervals=Intervals(draws=200))
+    found = transport(Sample("here", target), Sample("there", external), PAIR, Intervals(draws=200))
     # a: (6 - 2)/8 x (4 - 1)/5 = 0.5 x 0.6; b: (4 - 0)/8 x (8 - 3)/(2 + 8) = 0.5 x 0.5.
     points = {(e.estimand.name.removeprefix("transport_"), e.estimand.type): e.point for e in found.estimates.estimates}
     assert points["predicted", "a"] == pytest.approx(0.3)
@@ -64,10 +64,9 @@ def test_prediction_is_the_reach_gap_here_times_the_solve_gap_there_averaged_ove
 def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
     target, external = paper_tables.unseen(), renamed(paper_tables.seen())
     prediction = Prediction(target, external, PAIR)
-    plan = joined(plan_of(target, Intervals("paper")), plan_of(external, Intervals("paper")))
-    values_EB = drawn(prediction, plan, 60, 8)
-    (block,) = list(plan.blocks(60, 8))
-    counts_BT = block.counts_BT
+    plan = joined(plan_of(target.strata, "paper"), plan_of(external.strata, "paper"))
+    values_EB = values_of(prediction, plan, 60, seed=8)
+    counts_BT = counts_of(plan, 60, 8)
     for b in range(60):
         predicted = 0.0
         for g in range(6):
@@ -90,8 +89,8 @@ def test_draws_of_the_prediction_equal_a_plain_loop_over_both_samples() -> None:
 
 def test_both_splits_are_drawn_independently() -> None:
     table = paper_tables.unseen()
-    plan = joined(plan_of(table, Intervals("paper")), plan_of(table, Intervals("paper")))
-    counts_BT = np.concatenate([block.counts_BT for block in plan.blocks(20_000, 0)])
+    plan = joined(plan_of(table.strata, "paper"), plan_of(table.strata, "paper"))
+    counts_BT = counts_of(plan, 20_000, 0)
     correlation = np.corrcoef(counts_BT[:, :30].T, counts_BT[:, 30:].T)[:30, 30:]
     assert np.abs(correlation).max() < 5 / math.sqrt(20_000)
 
@@ -100,7 +99,7 @@ def test_random_tables_with_the_papers_margins_predict_near_the_printed_20_7_and
     rows = []
     for seed in range(40):
         here, there = Sample("here", paper_tables.unseen(seed)), Sample("there", renamed(paper_tables.seen(seed)))
-        found = transport(here, there, PAIR, intervals=Intervals(draws=2000, method="paper")).estimates.estimates
+        found = transport(here, there, PAIR, Intervals("paper", 2000)).estimates.estimates
         if found[-1].low is not None and found[-1].high is not None:
             rows.append((found[-3].point, found[-1].point, found[-1].high - found[-1].low))
     predicted, residual, width = 100 * np.median(np.array(rows, float), axis=0)
@@ -113,7 +112,7 @@ def test_random_tables_with_the_papers_margins_predict_near_the_printed_20_7_and
 def test_a_type_without_external_states_is_named_and_leaves_the_whole_without_a_prediction() -> None:
     target = small({"a": (2, 6), "b": (0, 4)}, {"a": (1, 5), "b": (2, 3)}, "t")
     external = small({"a": (0, 5), "b": (0, 0)}, {"a": (1, 4), "b": (0, 0)}, "x")
-    found = transport(Sample("here", target), Sample("there", external), PAIR, intervals=Intervals(draws=200))
+    found = transport(Sample("here", target), Sample("there", external), PAIR, Intervals(draws=200))
     assert found.without_states == ("b",)
     by = {(e.estimand.name, e.estimand.type): e for e in found.estimates.estimates}
     assert by["transport_predicted", "a"].point == pytest.approx(0.3)
@@ -128,7 +127,7 @@ def test_a_type_without_external_states_is_named_and_leaves_the_whole_without_a_
 def test_a_type_that_the_external_split_lacks_altogether_is_named_too() -> None:
     target = small({"a": (2, 6), "b": (0, 4)}, {"a": (1, 5), "b": (2, 3)}, "t")
     external = small({"a": (0, 5), "c": (1, 4)}, {"a": (1, 4), "c": (0, 2)}, "x")
-    found = transport(Sample("here", target), Sample("there", external), PAIR, intervals=Intervals(draws=200))
+    found = transport(Sample("here", target), Sample("there", external), PAIR, Intervals(draws=200))
     assert found.without_states == ("b",)
 
 
@@ -154,10 +153,10 @@ def test_a_shared_task_is_refused_and_named() -> None:
 
 def test_a_shared_game_digest_is_refused_by_the_name_of_its_task() -> None:
     table = paper_tables.unseen()
-    games = {id: f"pick_{t}" for t, id in enumerate(table.tasks)}
+    names = {id: f"pick_{t}" for t, id in enumerate(table.tasks)}
     copied = attrs.evolve(renamed(table), tasks=(*renamed(table).tasks[:-1], table.tasks[7]))
     with pytest.raises(UsageError, match=r"the first being pick_7 \(task 07\)"):
-        check_compatible(sample("here", table, tasks=games), sample("there", copied))
+        check_compatible(sample("here", table, names=names), sample("there", copied))
 
 
 def test_a_checkpoint_that_differs_is_refused_with_the_fact_that_differs() -> None:
@@ -165,7 +164,7 @@ def test_a_checkpoint_that_differs_is_refused_with_the_fact_that_differs() -> No
     other = sample("there", renamed(table), policies={"sft": SFT, "rl": {**RL, "weights": "cc"}})
     message = "checkpoint 'rl' is not the same in here and there: weights is 'bb' in here and 'cc' in there"
     with pytest.raises(UsageError, match=message):
-        transport(sample("here", table), other, PAIR, intervals=Intervals(draws=200))
+        transport(sample("here", table), other, PAIR, Intervals(draws=200))
     check_compatible(sample("here", table), other, ["sft"])
     lacking = sample("there", renamed(table), policies={"sft": {"spec": "hf:sft"}, "rl": RL})
     with pytest.raises(UsageError, match="weights is 'aa' in here and absent in there"):
@@ -193,7 +192,7 @@ def test_depths_side_by_side_differ_by_paired_intervals() -> None:
     assert reach.point == pytest.approx((lost_WTS[1].sum() - 99) / 120)
     assert by["reach(reacher=sft)"].point == 0.0
     assert by["reach(reacher=sft)"].degenerate  # the same in every paired draw
-    alone = estimate(far, [estimand("reach", reacher="rl")], intervals=Intervals(draws=5000)).estimates[0]
+    alone = estimate(far, [estimand("reach", reacher="rl")], Intervals(draws=5000)).estimates[0]
     assert reach.low is not None
     assert reach.high is not None
     assert alone.low is not None

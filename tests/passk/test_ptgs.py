@@ -16,8 +16,6 @@ from handoff.passk.ptgs import (
     Sampler,
     Schedule,
     Split,
-    informative,
-    mixed,
     pilot_temperature,
     temperature_at,
     tempering,
@@ -167,26 +165,6 @@ def test_the_test_time_form_has_one_posterior_and_no_memory():
     assert Split(256, 128).scored == 128
     # No pilots at all: the prior alone.
     assert pilot_temperature(0, 0, seed=4).mean == 0.5
-
-
-@given(rates, rates, st.integers(2, 32))
-def test_theorem_3_more_success_makes_groups_informative_and_hard_prompts_mixed(p, q, n):
-    low, high = sorted((p, q))
-    assert informative(high, n) >= informative(low, n)
-    if high <= 0.5:
-        assert mixed(high, n) >= mixed(low, n) - 1e-12
-    if low >= 0.5:  # Proposition 5: mastered prompts lose mixed groups
-        assert mixed(high, n) <= mixed(low, n) + 1e-12
-
-
-def test_closed_forms_equal_the_shares_of_groups_counted_one_by_one():
-    # Exactly, over all 2^4 outcomes of a group of four at q = 0.3.
-    outcomes = [[i >> j & 1 for j in range(4)] for i in range(16)]
-    weights = [np.prod([0.3 if win else 0.7 for win in group]) for group in outcomes]
-    assert informative(0.3, 4) == pytest.approx(sum(w for w, g in zip(weights, outcomes, strict=True) if any(g)))
-    assert mixed(0.3, 4) == pytest.approx(
-        sum(w for w, g in zip(weights, outcomes, strict=True) if any(g) and not all(g))
-    )
 
 
 def simulate(tempered, seed, steps=60, prompts=40, n=16):

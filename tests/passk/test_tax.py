@@ -17,17 +17,15 @@ from kit.command import output_of
 
 from handoff.cli import inputs
 from handoff.errors import DataError, StoreError, UsageError
+from handoff.passk.comparison import compare, draw_counts, early_estimate
 from handoff.passk.counts import Counts, matched
 from handoff.passk.counts_file import read_counts
 from handoff.passk.curves import mean_pass_at_k
 from handoff.passk.routing import choose, route
 from handoff.passk.tax import (
     calibrated_scalability,
-    compare,
     contributions,
     crossover,
-    draw_counts,
-    early_estimate,
     raw_scalability,
     scalability,
 )
@@ -375,7 +373,7 @@ def test_columns_may_stand_in_any_order_beside_others_and_a_byte_order_mark_is_n
         ("task,n,c\n", "has no rows"),
         ("task,n,c\na,4,5\n", "line 2: 5 successes in 4 rollouts"),
         ("task,n,c\na,0,0\n", "line 2: 0 successes in 0 rollouts"),
-        ("task,n,c\na,4,1\na,4,2\n", "task 'a' stands twice"),
+        ("task,n,c\na,4,1\na,4,2\n", "task 'a' occurs twice"),
         ("task,n,c\na,4,1.0\n", "line 2: c is '1.0', not a whole number"),
         ("task,n,c\na,4,nan\n", "line 2: c is 'nan', not a whole number"),
         ("task,n,c\na,4,-1\n", "line 2: c is '-1', not a whole number"),

@@ -15,9 +15,9 @@ from kit.runs import play
 
 from handoff.cli.tax import page_path
 from handoff.errors import StoreError, UsageError
+from handoff.passk.comparison import compare, early_estimate
 from handoff.passk.counts import Counts
 from handoff.passk.routing import route
-from handoff.passk.tax import compare, early_estimate
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.report.tax import document as tax_numbers
 from handoff.report.tax import page

@@ -14,12 +14,10 @@ from rich.console import Console
 
 from handoff.canonical import canonical, differing_keys
 from handoff.errors import StoreError, UsageError
-from handoff.estimation.bootstrap import Estimates, bootstrap_values, plan_of
-from handoff.estimation.differences import side_by_side
+from handoff.estimation.bootstrap import Estimates
+from handoff.estimation.differences import difference, side_by_side
 from handoff.estimation.estimands import Estimand
-from handoff.estimation.evaluation import Difference, Evaluation
 from handoff.estimation.intervals import Intervals
-from handoff.estimation.resampling import joined
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.report.format import MINUS, Json, Measure, plain, plural
@@ -143,9 +141,7 @@ def _differences(
         by_key = {dict(one.estimand.arguments)["of"]: one for one in paired["second"].estimates}
         return {estimand: measure(by_key[str(estimand)]) for estimand in common}
     first, second = tables["first"], tables["second"]
-    both = Difference(Evaluation(first, common), Evaluation(second, common), paired=False)
-    plan = joined(plan_of(first, options.intervals), plan_of(second, options.intervals))
-    estimates = tuple(bootstrap_values(both, plan, options.intervals))
+    estimates = difference(first, second, common, options.intervals, paired=False).estimates
     if pairing == "neither":
         reason = "refused: the runs share some tasks but not all, so they are neither paired nor independent"
         estimates = tuple(attrs.evolve(one, low=None, high=None, interval_reason=reason) for one in estimates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handoff.passk.tax import TaxComparison, TaxEstimate
+from handoff.passk.comparison import TaxComparison, TaxEstimate
 from handoff.report import plots
 from handoff.report.format import (
     Measure,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handoff.passk.tax import PolicyCurves, TaxComparison
+from handoff.passk.comparison import PolicyCurves, TaxComparison
 from handoff.report.format import (
     Measure,
     decimal,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from handoff.passk.comparison import Contribution, EarlyEstimate, PolicyCurves, TaxComparison, TaxEstimate
 from handoff.passk.routing import Routing
-from handoff.passk.tax import Contribution, EarlyEstimate, PolicyCurves, TaxComparison, TaxEstimate
 from handoff.report.format import Json, Measure, plain
 
 #: Bins of success rates: upper edges are inclusive, and 0 and 1 have their own bins.
