@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from handoff.cli import options
-from handoff.cli.settings import Command, options_of
+from handoff.cli.settings import Command, Option, options_of
 from handoff.episodes.start import Where
 
 
@@ -25,12 +25,33 @@ Examples:
 Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted.""",
 )
 @click.argument("run", type=options.PATH)
-@click.option("--data", metavar="PATH", help="Where the tasks lie now.  [default: where the run found them]")
-@click.option("--records-only", is_flag=True, help="Check the records against themselves; replay nothing.")
 @click.option(
-    "--template", "templates", multiple=True, metavar="FILE", help="A prompt template of the run, to render; repeats."
+    "--data",
+    cls=Option,
+    group="study",
+    metavar="PATH",
+    help="Where the tasks lie now.  [default: where the run found them]",
 )
-@click.option("--trust-games", is_flag=True, help="Load games whose grammar is not known (it is run as code).")
+@click.option(
+    "--records-only",
+    cls=Option,
+    group="study",
+    is_flag=True,
+    help="Check the records against themselves; replay nothing.",
+)
+@click.option(
+    "--template",
+    "templates",
+    cls=Option,
+    group="models",
+    multiple=True,
+    metavar="FILE",
+    help="A prompt template of the run, to render; repeats.",
+)
+@click.option(
+    "--trust-games", cls=Option, group="study", is_flag=True,
+    help="Load games whose grammar is not known (it is run as code).",
+)  # fmt: skip
 @options.env_option
 @options_of(Where)
 @options.quiet

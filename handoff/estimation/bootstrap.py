@@ -25,6 +25,7 @@ from typing import Any
 
 import attrs
 
+from handoff.errors import UsageError
 from handoff.estimation.confidence import effective_trials, expanded, student, wilson
 from handoff.estimation.counting import Ratio
 from handoff.estimation.draws import Distribution, distributions
@@ -97,12 +98,16 @@ class Estimates:
     intervals: Intervals
 
     def get(self, name: str, *, type: str | None = None, **arguments: Argument) -> Estimate:
-        """The estimate of ``estimand(name, type=type, **arguments)``.  Raises ``KeyError`` if there is none."""
+        """The estimate of ``estimand(name, type=type, **arguments)``.
+
+        Raises :class:`~handoff.errors.UsageError` if there is none, with the estimates of this name.
+        """
         key = estimand(name, type=type, **arguments)
         for estimate in self.estimates:
             if estimate.estimand == key:
                 return estimate
-        raise KeyError(str(key))
+        same = [str(estimate.estimand) for estimate in self.estimates if estimate.estimand.name == name]
+        raise UsageError(f"there is no estimate of {key}; of this name there are: {', '.join(same) or 'none'}")
 
     def to_json(self) -> dict[str, Any]:
         """JSON-safe: a missing number is ``None``, with its reason beside it."""

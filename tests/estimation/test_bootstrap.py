@@ -455,3 +455,9 @@ def test_percentiles_of_repeated_values_are_numpys_of_all_of_them() -> None:
         every = np.repeat(values_V, times_V)
         for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.5, 0.5), (0.0, 1.0)):
             assert quantiles(values_V, low, high, times_V) == pytest.approx(np.quantile(every, [low, high]))
+
+
+def test_an_estimate_that_is_not_there_is_answered_with_those_of_its_name() -> None:
+    made = estimate(paper_tables.unseen(), intervals=Intervals(draws=100))
+    with pytest.raises(UsageError, match=r"completion_gap\(a=sft, b=rl\); .*reachers=sft \+ rl, a=sft, b=rl"):
+        made.get("completion_gap", a="sft", b="rl")
