@@ -38,7 +38,7 @@ from scipy import stats
 
 from handoff.estimation.bootstrap import estimate
 from handoff.estimation.estimands import estimand, standard
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.planning.population import Design, centre
 

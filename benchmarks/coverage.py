@@ -29,7 +29,7 @@ import numpy as np
 
 from handoff.estimation.bootstrap import estimate
 from handoff.estimation.estimands import Estimand, estimand
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.transport import Sample, transport
 from handoff.planning.population import Design, centre
 

@@ -22,7 +22,7 @@ from handoff.errors import UsageError
 from handoff.estimation.bootstrap import Estimates
 from handoff.estimation.bootstrap import estimate as estimate_table
 from handoff.estimation.estimands import Estimand
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
 from handoff.policies.bindings import own_options, resolve

@@ -10,7 +10,7 @@ import click
 
 from handoff.cli.settings import options_of
 from handoff.errors import UsageError
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 
 F = TypeVar("F", bound=Callable[..., Any])
 

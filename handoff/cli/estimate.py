@@ -9,7 +9,7 @@ import click
 
 from handoff.cli import bootstrap_options, options
 from handoff.cli.settings import options_of
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 
 
 @click.command(

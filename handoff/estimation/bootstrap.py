@@ -7,9 +7,9 @@ Two kinds of interval are offered.
     (n_h - 1) / n_h of the right one, so with five tasks per type it is too narrow.
 ``rescaled`` (the default)
     Draws take n_h - 1 of n_h tasks (:func:`handoff.estimation.resampling.rescaled`), and the percentiles are those that
-    Student's t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.confidence.expanded`).  A
+    Student's t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.intervals.expanded`).  A
     rate, which ends at 0 and 1 and shows no variance near them, has Wilson's score interval on as many trials as its
-    variance is worth (:func:`handoff.estimation.confidence.wilson`).  Where there are fewer than ten tasks more than
+    variance is worth (:func:`handoff.estimation.intervals.wilson`).  Where there are fewer than ten tasks more than
     strata, as in one task type, draws take so few values that their percentiles cannot reach far enough, and the
     interval is the point plus and minus t jackknife standard errors.
 
@@ -26,13 +26,13 @@ from typing import Any
 import attrs
 
 from handoff.errors import UsageError
-from handoff.estimation.confidence import effective_trials, expanded, student, wilson
 from handoff.estimation.counting import Ratio
 from handoff.estimation.draws import Distribution, distributions
 from handoff.estimation.estimands import Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.intervals import effective_trials, expanded, student, wilson
 from handoff.estimation.jackknife import Jackknife, jackknife
+from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import Plan, plan_of
 from handoff.estimation.table import Table
 
@@ -187,7 +187,8 @@ def _estimate(
     if design_freedom < FEW:
         half = student(level, freedom) * math.sqrt(variance)
         limit = float(evaluated.limits_E[e])
-        return within((max(point - half, -limit), min(point + half, limit)), "student")
+        least = 0.0 if estimand.kind == "mean" else -limit
+        return within((max(point - half, least), min(point + half, limit)), "student")
     return within(drawn.ends, "rescaled")
 
 

@@ -14,7 +14,7 @@ from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import Estimates, bootstrap, estimate
 from handoff.estimation.estimands import Estimand, declare, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
 

@@ -1,45 +1,43 @@
-"""How intervals are made: one value for every function that makes some."""
+"""The two ends of an interval from a variance and its degrees of freedom: Student's t and Wilson's score."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
-
-from handoff.settings import setting
-
-DEFAULT = "rescaled"
-METHODS = (DEFAULT, "paper")
+import numpy as np
+from scipy import special
 
 
-@attrs.frozen
-class Intervals:
-    """How bootstrap intervals are made.
+def student(level: float, freedom: float) -> float:
+    """Two-sided critical value of Student's t; ``freedom`` below 1 counts as 1."""
+    return float(special.stdtrit(max(freedom, 1.0), (1 + level) / 2))
 
-    Raises :class:`~handoff.errors.UsageError` for an unknown method or a number out of range.
+
+def expanded(level: float, freedom: float) -> tuple[float, float]:
+    """Shares of the percentiles that make a bootstrap interval as wide as Student's t asks for.
+
+    The normal quantile of the lower share is minus the critical t (T. C. Hesterberg, "What teachers should know about
+    the bootstrap", The American Statistician 69 (2015), expanded percentile interval).  His factor for the sample's
+    size is left out, because the draws have the right variance already.
     """
+    low = float(special.ndtr(-student(level, freedom)))
+    return low, 1.0 - low
 
-    #: One of ``METHODS`` (see :mod:`handoff.estimation.bootstrap`); ``default`` becomes the default one.
-    method: str = setting(
-        f"Kind of interval; the default is {DEFAULT}, the paper's is the ordinary percentile one.",
-        kind=str, name="interval", default="default", choices=("default", *METHODS), group="intervals",
-    )  # fmt: skip
-    draws: int = setting(
-        "Bootstrap draws.", kind=int, default=100_000, least=100, most=1_000_000, group="intervals"
-    )  # fmt: skip
-    seed: int = setting("Seed of the draws.", kind=int, default=0, least=0, most=2**63 - 1, group="intervals")
-    level: float = setting(
-        "Level of the intervals.", kind=float, default=0.95, least=0, most=1, open=True, group="intervals"
-    )
 
-    def __attrs_post_init__(self) -> None:
-        if self.method == "default":
-            object.__setattr__(self, "method", DEFAULT)
+def wilson(point: float, trials: float, critical: float) -> tuple[float, float]:
+    """Wilson's score interval of a rate ``point`` seen in ``trials`` independent trials (any positive number)."""
+    square = critical**2 / trials
+    centre = (point + square / 2) / (1 + square)
+    half = critical / (1 + square) * np.sqrt(point * (1 - point) / trials + square / (4 * trials))
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
-    @property
-    def tails(self) -> tuple[float, float]:
-        """The shares of values below either end of an equal-tailed interval."""
-        return (1 - self.level) / 2, (1 + self.level) / 2
 
-    def to_json(self) -> dict[str, Any]:
-        return {"interval": self.method, "draws": self.draws, "seed": self.seed, "level": self.level}
+def effective_trials(point: float, variance: float, trials: int, tasks: int) -> float:
+    """The independent trials that would leave a rate as unsure as ``variance`` says: point (1 - point) / variance.
+
+    Never more than the ``trials`` made.  A rate of 0 or 1 shows no variance; then each of the ``tasks`` counts as one
+    trial, as if the seed slots of a task all had to agree.
+    """
+    if point in (0.0, 1.0):
+        return float(tasks)
+    if variance <= 0:
+        return float(trials)
+    return min(float(trials), point * (1 - point) / variance)

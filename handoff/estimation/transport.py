@@ -24,7 +24,7 @@ from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap
 from handoff.estimation.counting import Ratio
 from handoff.estimation.estimands import Argument, Estimand, declare, estimand
 from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
 

@@ -18,7 +18,7 @@ from handoff.errors import UsageError
 from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import estimate
 from handoff.estimation.estimands import Estimand, estimand
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.planning.population import NODES, Design, centre
 

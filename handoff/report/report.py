@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import attrs
 from rich.console import Console
 
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.report import html, terminal
 from handoff.report.format import Json
 from handoff.report.sheet import Content

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from handoff.errors import UsageError
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.protocols.frontier.records import Trajectory
 from handoff.records import Record
 

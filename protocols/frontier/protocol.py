@@ -15,11 +15,11 @@ from handoff.protocols.frontier import study as studies
 from handoff.protocols.frontier.certify import certify
 from handoff.protocols.frontier.checks import check_records
 from handoff.protocols.frontier.config import FrontierConfig, plan
+from handoff.protocols.frontier.flat_tables import tables
 from handoff.protocols.frontier.play import Player
 from handoff.protocols.frontier.prompts import check_prompts
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
-from handoff.protocols.frontier.tables import tables
 from handoff.protocols.protocol import Protocol
 from handoff.records import Task
 from handoff.runs.chain import Key

@@ -17,13 +17,13 @@ from scipy import stats
 
 from handoff.errors import UsageError
 from handoff.estimation.bootstrap import Estimate, estimate
-from handoff.estimation.confidence import effective_trials, expanded, student, wilson
 from handoff.estimation.draws import distributions
 from handoff.estimation.estimands import Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluation
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.intervals import effective_trials, expanded, student, wilson
 from handoff.estimation.jackknife import jackknife
 from handoff.estimation.lookup import packing
+from handoff.estimation.method import Intervals
 from handoff.estimation.quantiles import order_statistics, quantiles
 from handoff.estimation.resampling import ordinary, plan_of, rescaled
 from handoff.estimation.table import Table
@@ -352,7 +352,7 @@ SCRIPT = """
 import json
 from kit import paper_tables
 from handoff.estimation.bootstrap import estimate
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 print(json.dumps(estimate(paper_tables.unseen(), intervals=Intervals(draws=2000, seed=4)).to_json(), allow_nan=False))
 """
 
@@ -461,3 +461,22 @@ def test_an_estimate_that_is_not_there_is_answered_with_those_of_its_name() -> N
     made = estimate(paper_tables.unseen(), intervals=Intervals(draws=100))
     with pytest.raises(UsageError, match=r"completion_gap\(a=sft, b=rl\); .*reachers=sft \+ rl, a=sft, b=rl"):
         made.get("completion_gap", a="sft", b="rl")
+
+
+def test_an_interval_of_a_mean_number_of_actions_has_no_negative_end() -> None:
+    # One type of two tasks: 1 and 31 actions.  Student's t with one degree of freedom reaches far below 0.
+    table = Table(
+        ("w",),
+        ("r",),
+        ("a", "b"),
+        ("x", "x"),
+        (0,),
+        arrived_WTS=np.array([[[True], [True]]]),
+        won_WRTS=np.array([[[[True], [False]]]]),
+        actions_WTS=np.array([[[1], [31]]]),
+    )
+    found = estimate(table, intervals=Intervals(draws=100)).get("mean_actions", reacher="w")
+    assert found.point == 16
+    assert found.low == 0
+    assert found.high is not None
+    assert found.high > 31

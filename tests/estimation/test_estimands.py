@@ -14,7 +14,7 @@ from kit import paper_tables
 from handoff.errors import DataError, UsageError
 from handoff.estimation.bootstrap import Estimates, estimate
 from handoff.estimation.estimands import DECLARED, Estimand, arrival_curve, estimand, pairs, standard
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv, write_csv
 from handoff.protocols.frontier.records import Endpoint, Trajectory

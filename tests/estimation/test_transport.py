@@ -15,7 +15,7 @@ from handoff.errors import UsageError
 from handoff.estimation.bootstrap import estimate
 from handoff.estimation.differences import side_by_side
 from handoff.estimation.estimands import estimand
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Prediction, Sample, check_compatible, transport

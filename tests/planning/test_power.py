@@ -15,7 +15,7 @@ from kit.command import invoke
 
 from handoff.errors import HandoffError, UsageError
 from handoff.estimation.estimands import estimand
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import write_csv
 from handoff.planning.population import Design, centre

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kit import chromium, paper_tables, report_runs
 
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.protocols.frontier import study
 from handoff.report.report import Options
 from handoff.report.study import REPORT

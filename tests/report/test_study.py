@@ -16,7 +16,7 @@ from kit.command import handoff, output_of
 from rich.console import Console
 
 from handoff.errors import DataError, StoreError, UsageError
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.protocols.frontier import study
 from handoff.report.format import Measure
 from handoff.report.report import Options

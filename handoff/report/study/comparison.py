@@ -17,7 +17,7 @@ from handoff.errors import StoreError, UsageError
 from handoff.estimation.bootstrap import Estimates
 from handoff.estimation.differences import difference, side_by_side
 from handoff.estimation.estimands import Estimand
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.report.format import MINUS, Json, Measure, plain, plural

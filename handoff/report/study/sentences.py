@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.report.format import (
     Json,
     decimal,

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from handoff.estimation.bootstrap import Estimate
-from handoff.estimation.intervals import Intervals
+from handoff.estimation.method import Intervals
 from handoff.protocols.frontier.failures import Failures
 from handoff.report.format import OPTIONAL, Json, Measure, arrow, plain
 
