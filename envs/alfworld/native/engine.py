@@ -19,7 +19,7 @@ import numpy as np
 
 from handoff.envs.alfworld.compiled import sas
 from handoff.envs.alfworld.games.files import Game
-from handoff.envs.alfworld.native import memory
+from handoff.envs.alfworld.native import expressions, memory
 from handoff.errors import DataError, EnvironmentFault
 from handoff.records import Record
 
@@ -68,6 +68,7 @@ class NativeEngine:
             raise EnvironmentFault(
                 f"the native ALFWorld engine needs textworld[pddl] and alfworld ({error}): pip install alfworld"
             ) from error
+        expressions.install()
         memory.install()
         self._thread = threading.get_ident()
         self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(admissible_commands=True, won=True)), shuffle=False)
