@@ -6,9 +6,6 @@ import numpy as np
 
 from handoff.estimation.arrays import FloatArray, IntArray
 
-#: Values that show where the tails of all begin.
-SAMPLE = 2048
-
 
 def quantiles(values_V: FloatArray, low: float, high: float, times_V: IntArray | None = None) -> tuple[float, float]:
     """The ``low`` and ``high`` quantiles of values without NaN.
@@ -28,41 +25,18 @@ def quantiles(values_V: FloatArray, low: float, high: float, times_V: IntArray |
 
 
 def order_statistics(values_B: FloatArray, ranks: list[int]) -> dict[int, float]:
-    """The values of these ascending ranks, counted from 0.  ``values_B`` may be left in another order."""
-    tails_V = _tails(values_B, ranks)
-    dropped = len(values_B) - len(tails_V)
+    """The values of these ascending ranks, counted from 0.  ``values_B`` is left in another order."""
     ordered = {}
-    rest_V = tails_V  # the smallest values, up to the rank above
+    rest_B = values_B  # the smallest values, up to the rank above
     for rank in reversed(ranks):
-        place = rank if 2 * rank < len(values_B) else rank - dropped
-        if place == len(rest_V) - 1:
-            ordered[rank] = float(rest_V.max())
+        if rank == len(rest_B) - 1:
+            ordered[rank] = float(rest_B.max())
             continue
         # One rank at a time: numpy is several times slower when asked for more at once.
-        rest_V.partition(place)
-        ordered[rank] = float(rest_V[place])
-        rest_V = rest_V[:place]
+        rest_B.partition(rank)
+        ordered[rank] = float(rest_B[rank])
+        rest_B = rest_B[:rank]
     return ordered
-
-
-def _tails(values_B: FloatArray, ranks: list[int]) -> FloatArray:
-    """The values without some that lie between the ranks of the lower half and those of the upper half.
-
-    As in R. W. Floyd and R. L. Rivest, "Expected time bounds for selection" (CACM 18, 1975), a sample says where to
-    cut.  If the sample misleads, all values are returned.
-    """
-    size = len(values_B)
-    low, high = [rank for rank in ranks if 2 * rank < size], [rank for rank in ranks if 2 * rank >= size]
-    if size < 2 * SAMPLE or not low or not high:
-        return values_B
-    sample = np.sort(values_B[:SAMPLE])
-    # Six standard deviations beyond the expected places.
-    expected = [SAMPLE * share for share in (low[-1] / size, 1 - high[0] / size)]
-    below, above = (min(SAMPLE - 1, int(at + 6 * at**0.5) + 1) for at in expected)
-    lower_B = values_B <= sample[below]
-    tails_V = values_B.compress(lower_B | (values_B >= sample[SAMPLE - 1 - above]))
-    lower, dropped = np.count_nonzero(lower_B), size - len(tails_V)
-    return tails_V if dropped and low[-1] < lower <= high[0] - dropped else values_B
 
 
 def _of_repeated(values_V: FloatArray, times_V: IntArray, ranks: list[int]) -> dict[int, float]:

@@ -428,7 +428,6 @@ def test_looked_up_sums_are_those_of_the_weight_matrix_exactly(
 def test_order_statistics_are_those_of_the_sorted_values(size: int) -> None:
     rng = np.random.default_rng(2)
     drawn_B = rng.standard_normal(size)
-    # In sorted values a sample of the first ones misleads.
     for values_B in (drawn_B, drawn_B.round(1), np.sort(drawn_B), -np.sort(drawn_B), np.zeros(size)):
         sorted_B = np.sort(values_B)
         for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.4, 0.6), (0.01, 0.02), (0.0, 1.0)):
