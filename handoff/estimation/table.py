@@ -1,4 +1,4 @@
-"""The table of ones and zeros that a handoff study comes to, and the only thing that the statistics read.
+"""The table of ones and zeros of a handoff study: all that the statistics read.
 
 Axes in the array names: W reacher, R solver, T task, S seed slot.  Tasks are kept sorted by (type, id), so that
 neither points nor intervals depend on the order in which rows were written.
@@ -22,25 +22,27 @@ K = TypeVar("K", bound="tuple[object, ...]")
 class Table:
     """A complete crossing of reachers and solvers over tasks and seed slots.
 
-    ``tasks`` and ``strata`` (the task's type) have length T.  ``arrived_WTS`` is A_w(i, s), ``won_WRTS`` is
-    Y_{w,r}(i, s), which is false wherever the reacher did not arrive.  What an outsider's table may lack is ``None``:
-    ``bridge_WRTS`` (the first solver action stays on a shortest path; false without arrival), ``arrival_WTS`` (tau_D
-    in reacher actions, -1 for never), ``actions_WTS`` (reacher actions until arrival or stopping) and ``budget`` (the
-    most actions that a reacher was given).
-
-    Raises :class:`~handoff.errors.DataError` where the arrays contradict their shapes or each other.
+    Optional fields are ``None`` in a table that lacks them.  Raises :class:`~handoff.errors.DataError` where the arrays
+    contradict their shapes or each other.
     """
 
     reachers: tuple[str, ...]
     solvers: tuple[str, ...]
     tasks: tuple[str, ...]
+    #: Type of each task, sorted.
     strata: tuple[str, ...]
     slots: tuple[int, ...]
+    #: A_w(i, s): the reacher arrived.
     arrived_WTS: BoolArray
+    #: Y_{w,r}(i, s): the solver won; false without arrival.
     won_WRTS: BoolArray
+    #: The first solver action stays on a shortest path; false without arrival.
     bridge_WRTS: BoolArray | None = None
+    #: tau_D in reacher actions, -1 for never.
     arrival_WTS: IntArray | None = None
+    #: Reacher actions until arrival or stopping.
     actions_WTS: IntArray | None = None
+    #: Most actions that a reacher was given.
     budget: int | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -56,7 +58,7 @@ class Table:
         if len(self.strata) != len(self.tasks):
             raise DataError(f"{len(self.tasks)} tasks but {len(self.strata)} task types")
         if list(self.strata) != sorted(self.strata):
-            raise DataError("the tasks of a table must stand in the order of their types")
+            raise DataError("the tasks of a table must be in the order of their types")
         for name, shape in (("arrived", wts), ("won", wrts), ("bridge", wrts), ("arrival", wts), ("actions", wts)):
             array = getattr(self, f"{name}_{'WRTS' if shape is wrts else 'WTS'}")
             if array is None:

@@ -27,7 +27,7 @@ OPTIONAL = ("bridge", "arrival", "actions")
 
 
 @attrs.frozen
-class _Row:
+class _CsvRow:
     line: int
     task: str
     type: str
@@ -42,7 +42,7 @@ class _Row:
 
 
 def read_csv(path: str | Path) -> Table:
-    """The table that ``path`` holds.  Reachers and solvers keep the order in which they first appear.
+    """The table in the file ``path``.  Reachers and solvers keep the order in which they first appear.
 
     Raises :class:`~handoff.errors.DataError`, with the line, for anything that is not one complete crossing of zeros
     and ones: a missing column or cell, a repeated cell, another value than 0 and 1, a win without arrival, an
@@ -61,9 +61,9 @@ def read_csv(path: str | Path) -> Table:
 
 
 def write_csv(table: Table, file: TextIO) -> None:
-    """Write ``table``, one endpoint a line in the order task, seed, reacher, solver; :func:`read_csv` gives it back.
+    """Write ``table``, one endpoint per line in the order task, seed, reacher, solver; :func:`read_csv` gives it back.
 
-    Optional columns are written where the table has them; an arrival that never came is an empty field.
+    Optional columns are written where the table has them; without arrival, ``arrival`` and ``bridge`` are empty.
     """
     optional = [
         name for name in OPTIONAL if getattr(table, f"{name}_{'WRTS' if name == 'bridge' else 'WTS'}") is not None
@@ -83,7 +83,7 @@ def write_csv(table: Table, file: TextIO) -> None:
         writer.writerow(row)
 
 
-def _rows(file: TextIO, path: Path) -> Iterator[_Row]:
+def _rows(file: TextIO, path: Path) -> Iterator[_CsvRow]:
     reader = csv.reader(file, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -107,7 +107,7 @@ def _rows(file: TextIO, path: Path) -> Iterator[_Row]:
         raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 
 
-def _row(where: str, line: int, text: dict[str, str]) -> _Row:
+def _row(where: str, line: int, text: dict[str, str]) -> _CsvRow:
     for name in REQUIRED[:5]:
         if not text[name]:
             raise DataError(f"{where}: {name} is empty")
@@ -128,7 +128,7 @@ def _row(where: str, line: int, text: dict[str, str]) -> _Row:
     if "actions" in text:
         actions = _steps(where, "actions", text["actions"])
     keys = {name: text[name] for name in REQUIRED[:5]}
-    return _Row(line, **keys, arrived=arrived, won=won, bridge=bridge, arrival=arrival, actions=actions)
+    return _CsvRow(line, **keys, arrived=arrived, won=won, bridge=bridge, arrival=arrival, actions=actions)
 
 
 def _bit(where: str, name: str, text: str) -> bool:
@@ -143,10 +143,10 @@ def _steps(where: str, name: str, text: str) -> int:
     return int(text)
 
 
-def _assemble(rows: list[_Row], path: Path) -> Table:
-    types: dict[str, _Row] = {}
-    reached: dict[tuple[str, str, str], _Row] = {}
-    cells: dict[tuple[str, str, str, str], _Row] = {}
+def _assemble(rows: list[_CsvRow], path: Path) -> Table:
+    types: dict[str, _CsvRow] = {}
+    reached: dict[tuple[str, str, str], _CsvRow] = {}
+    cells: dict[tuple[str, str, str, str], _CsvRow] = {}
     for row in rows:
         where = f"{path}, line {row.line}"
         first = types.setdefault(row.task, row)
@@ -165,7 +165,7 @@ def _assemble(rows: list[_Row], path: Path) -> Table:
         if first is not row:
             raise DataError(
                 f"{where}: task {row.task}, seed {row.seed}, reacher {row.reacher}, solver {row.solver} "
-                f"stands already in line {first.line}"
+                f"occurs already in line {first.line}"
             )
     reachers = tuple(dict.fromkeys(row.reacher for row in rows))
     solvers = tuple(dict.fromkeys(row.solver for row in rows))

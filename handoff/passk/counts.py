@@ -1,7 +1,7 @@
-"""Success counts per task, the only thing that the pass@k family and the sharpening tax need to know.
+"""Success counts per task: all that the pass@k family and the sharpening tax need.
 
-A file holds one row a task, ``task,n,c``: ``c`` successes out of ``n`` independent rollouts.  As CSV the columns stand
-in any order beside others; as JSONL each line is an object with these keys.
+A file holds one row per task, ``task,n,c``: ``c`` successes out of ``n`` independent rollouts.  As CSV the columns come
+in any order, with others; as JSONL each line is an object with these keys.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from handoff.text import require_printable
 
 @attrs.frozen(eq=False)
 class Counts:
-    """``c_T[i]`` successes out of ``n_T[i]`` rollouts of task ``tasks[i]``, of one policy called ``name``.
+    """``c_T[i]`` successes out of ``n_T[i]`` rollouts of task ``tasks[i]``, of one policy."""
 
-    ``remark`` says what the rollouts are, where that is not plain; ``names`` how people call the tasks, where that is
-    not what identifies them.
-    """
-
+    #: Name of the policy.
     name: str
     tasks: tuple[str, ...]
     n_T: IntArray
     c_T: IntArray
+    #: Which rollouts are counted, where not all are.
     remark: str = ""
+    #: Names by which people call the tasks, where these differ from the ids.
     names: Mapping[str, str] = attrs.Factory(dict)
 
     def __attrs_post_init__(self) -> None:
@@ -53,7 +52,7 @@ class Counts:
 
     @property
     def rollouts(self) -> int:
-        """The fewest rollouts that a task has: the greatest budget that can be spoken of."""
+        """The fewest rollouts that a task has: the greatest budget for which pass@k is known."""
         return int(self.n_T.min())
 
     def in_order_of(self, tasks: Sequence[str]) -> Counts:
@@ -66,15 +65,15 @@ class Counts:
 def matched(base: Counts, post: Counts) -> tuple[Counts, Counts]:
     """Both policies' counts with the tasks in the base's order.
 
-    Raises :class:`~handoff.errors.DataError`, naming some, unless both have the same tasks: a comparison over what two
-    policies happen to share would drop tasks without saying so.
+    Raises :class:`~handoff.errors.DataError`, naming some, unless both have the same tasks: a comparison over the
+    tasks that two policies happen to share would drop the others silently.
     """
     for one, other in ((base, post), (post, base)):
         missing = [task for task in one.tasks if task not in set(other.tasks)]
         if missing:
-            shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+            names = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
             raise DataError(
-                f"{other.name} lacks {len(missing)} of the {len(one.tasks)} tasks of {one.name} ({shown}); "
+                f"{other.name} lacks {len(missing)} of the {len(one.tasks)} tasks of {one.name} ({names}); "
                 "compare two policies on the same tasks"
             )
     return base, post.in_order_of(base.tasks)

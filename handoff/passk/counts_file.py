@@ -21,7 +21,7 @@ MOST = 100_000_000
 def read_counts(path: str | Path, name: str | None = None) -> Counts:
     """The counts of a CSV or JSONL file.  ``name`` is the policy's (default: the file's name without ending).
 
-    Raises :class:`~handoff.errors.DataError`, with the line, for anything but one row a task with whole numbers
+    Raises :class:`~handoff.errors.DataError`, with the line, for anything but one row per task with whole numbers
     0 <= c <= n, and :class:`~handoff.errors.UsageError` if the file cannot be read.
     """
     path = Path(path)

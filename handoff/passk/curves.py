@@ -117,7 +117,7 @@ def _validated(n_T: ArrayLike, c_T: ArrayLike, budget: int) -> tuple[IntArray, I
     for name, values in (("n", n_T), ("c", c_T)):
         array = np.asarray(values)
         if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-            raise UsageError(f"{name} must be one whole number a task, not {array.dtype} of shape {array.shape}")
+            raise UsageError(f"{name} must be one whole number per task, not {array.dtype} of shape {array.shape}")
         arrays.append(array.astype(np.int64))
     n, c = arrays
     if len(n) != len(c):

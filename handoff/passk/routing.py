@@ -1,4 +1,4 @@
-"""Which of two policies should get a task's rollouts: five rules, with the cost of the pilot counted.
+"""Routing: which of two policies gets a task's rollouts, by five rules, with the cost of the pilot counted.
 
 ``base`` and ``post`` send every task to one policy, ``random`` sends each to either with probability one half (its
 numbers are expectations), ``tax`` looks at a pilot of m rollouts of both policies, and ``oracle`` knows which policy
@@ -8,8 +8,8 @@ The tax rule sends a task to the base if its part of Tax_S(m), estimated from th
 the post-trained policy if it is negative.  Where it is zero (both never or both always succeeded, or alike) the policy
 with more pilot successes gets the task, and of equals the post-trained one.
 
-The pilot's rollouts of the chosen policy are part of its K; those of the other are the overhead: K + m rollouts a task.
-At an equal cost of K rollouts a task in all, K - m are left for the chosen policy, and pass@(K-m) is the number to
+The pilot's rollouts of the chosen policy are part of its K; those of the other are overhead: K + m rollouts per task.
+At an equal cost of K rollouts per task in all, K - m are left for the chosen policy, and pass@(K-m) is the number to
 compare with the single policies' pass@K.
 """
 
@@ -23,34 +23,34 @@ from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, IntArray, pass_at_k_curves
 from handoff.passk.tax import scalability
 
-RULES = ("base", "post", "random", "tax", "oracle")
-
 
 @attrs.frozen
 class Route:
-    """What a rule gets: means over tasks (and, for ``tax``, over pilots; ``deviation`` is the standard deviation of
-    pass@K over pilots).
+    """Outcome of one rule: means over tasks and, for ``tax``, over pilots."""
 
-    ``to_base`` is the share of tasks sent to the base, ``rollouts`` the cost a task; ``equal_cost`` is pass@k at a cost
-    of K rollouts a task, ``None`` with the ``reason`` if the pilot leaves none.
-    """
-
+    #: base, post, random, tax or oracle.
     rule: str
     pass_1: float
     pass_k: float
+    #: Share of the tasks sent to the base.
     to_base: float
+    #: Cost per task.
     rollouts: int
+    #: pass@k at a cost of K rollouts per task; ``None`` with the ``reason`` if the pilot leaves none.
     equal_cost: float | None
     reason: str | None = None
+    #: Standard deviation of pass@K over pilots.
     deviation: float = 0.0
 
 
 @attrs.frozen
 class Routing:
-    """The five rules at budget K with pilots of m rollouts, averaged over ``pilots`` random pilots."""
+    """The five rules at budget K."""
 
     budget: int
+    #: Rollouts in a pilot (m).
     pilot: int
+    #: Random pilots averaged over.
     pilots: int
     seed: int
     routes: tuple[Route, ...]
@@ -120,12 +120,12 @@ def choose(pilot_base_T: IntArray, pilot_post_T: IntArray, pilot: int) -> FloatA
 def _by_tax(base: Counts, post: Counts, curves_2TK: FloatArray, pilot: int, pilots: int, seed: int) -> Route:
     budget = curves_2TK.shape[2]
     rng = np.random.Generator(np.random.PCG64(seed))
-    found = []
+    outcomes = []
     for _ in range(pilots):
         wins = [rng.hypergeometric(counts.c_T, counts.n_T - counts.c_T, pilot) for counts in (base, post)]
         to_base_T = choose(wins[0], wins[1], pilot)
         left = budget - pilot
-        found.append(
+        outcomes.append(
             (
                 _value(curves_2TK, to_base_T, 1),
                 _value(curves_2TK, to_base_T, budget),
@@ -133,7 +133,7 @@ def _by_tax(base: Counts, post: Counts, curves_2TK: FloatArray, pilot: int, pilo
                 _value(curves_2TK, to_base_T, left) if left else np.nan,
             )
         )
-    means, deviation = np.mean(found, axis=0), float(np.std([row[1] for row in found]))
+    means, deviation = np.mean(outcomes, axis=0), float(np.std([row[1] for row in outcomes]))
     equal = None if budget == pilot else float(means[3])
     reason = "the pilot of both policies takes the whole budget" if equal is None else None
     return Route(

@@ -1,4 +1,4 @@
-"""The sharpening tax: the share of a policy's gain by repeated sampling that post-training takes.
+"""The sharpening tax: the part of a policy's gain by repeated sampling that post-training takes away.
 
 Of a pass@k curve up to a budget K, with pass@k the mean over tasks of equal weight:
 
@@ -31,7 +31,7 @@ NO_RETRIES = "a budget of one rollout has no retries"
 
 
 def scalability(curve_K: ArrayLike) -> FloatArray:
-    """A(1) ... A(K) of curves pass@1 ... pass@K along the last axis; A(k) = k pass@k - sum_{j<=k} pass@j."""
+    """A(1) ... A(K) of curves pass@1 ... pass@K along the last axis (Eq. 1); A(k) = k pass@k - sum_{j<=k} pass@j."""
     curve = np.asarray(curve_K, dtype=np.float64)
     budgets_K = np.arange(1, curve.shape[-1] + 1)
     result: FloatArray = budgets_K * curve - np.cumsum(curve, axis=-1)
@@ -46,11 +46,6 @@ def calibrated(curve_K: ArrayLike) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         result: FloatArray = np.where(headroom > 0, scalability(curve) / headroom, np.nan)
     return result
-
-
-def raw_scalability(curve_K: ArrayLike) -> float:
-    """A(K) of one curve pass@1 ... pass@K (Eq. 1)."""
-    return float(scalability(curve_K)[-1])
 
 
 def calibrated_scalability(curve_K: ArrayLike) -> float | None:

@@ -1,1 +1,1 @@
-"""How many tasks and seeds a study needs."""
+"""Planning a study: how many tasks and seed slots it needs."""

@@ -1,4 +1,4 @@
-"""Studies with known truth: what planning and the proof of coverage draw from.
+"""Populations with known truth, from which planning and the coverage benchmark draw studies.
 
 A task i of type g has two latent difficulties (u_i, v_i), standard normal with correlation ``link``.  Reacher w arrives
 on each seed slot with probability expit(reach_WG[w, g] + reach_sd u_i), and solver r then wins with probability
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from handoff.errors import UsageError
-from handoff.estimation import counting as count
+from handoff.estimation import counting
 from handoff.estimation.arrays import FloatArray
 from handoff.estimation.counting import Count, Sums
 from handoff.estimation.estimands import Estimand
@@ -30,21 +30,23 @@ NODES = 48
 
 @attrs.frozen(eq=False)
 class Design:
-    """A population of tasks and a study drawn from it.
-
-    ``tasks_G`` tasks are drawn of each type, each with ``slots`` seed slots.  ``reach_WG`` and ``solve_WRG`` are
-    logits at the centre of a type's tasks.
-    """
+    """A population of tasks, and the size of a study drawn from it."""
 
     reachers: tuple[str, ...]
     solvers: tuple[str, ...]
+    #: Tasks drawn of each type.
     tasks_G: tuple[int, ...]
+    #: Seed slots per task.
     slots: int
+    #: Logits at the centre of a type's tasks.
     reach_WG: FloatArray
     solve_WRG: FloatArray
+    #: Standard deviation of a type's tasks on the logit scale.
     reach_sd: float = 1.0
     solve_sd: float = 1.0
+    #: Correlation of a task's two difficulties.
     link: float = 0.5
+    #: Share of the seed slots on which arms share a random number.
     pairing: float = 0.5
 
     def __attrs_post_init__(self) -> None:
@@ -90,12 +92,12 @@ class Design:
 
     def truth(self, estimands: Sequence[Estimand]) -> FloatArray:
         """Shape (E,): the estimands of the population, types weighted as the study weights them."""
-        expected = [self._expected(g) for g in range(len(self.tasks_G))]
-        index = {name: k for k, name in enumerate(expected[0])}
-        sums_GK = np.array([[row[name] * n for name in index] for row, n in zip(expected, self.tasks_G, strict=True)])
+        per_type = [self._expected(g) for g in range(len(self.tasks_G))]
+        index = {count: k for k, count in enumerate(per_type[0])}
+        sums_GK = np.array([[row[count] * n for count in index] for row, n in zip(per_type, self.tasks_G, strict=True)])
         by_type = {type: Sums(index, sums_GK[g][:, None]) for g, type in enumerate(self.types)}
         whole = Sums(index, sums_GK.sum(axis=0)[:, None])
-        with count.empty_allowed():
+        with counting.empty_allowed():
             return np.array([float(e(whole if e.type is None else by_type[e.type])[0]) for e in estimands])
 
     def _expected(self, g: int) -> dict[Count, float]:
@@ -105,18 +107,18 @@ class Design:
         u, e = np.meshgrid(nodes, nodes, indexing="ij")
         v = self.link * u + np.sqrt(1 - self.link**2) * e
         mass = np.outer(weights, weights)
-        found: dict[Count, float] = {count.EPISODES: 1.0}
+        expected: dict[Count, float] = {counting.EPISODES: 1.0}
         for w, reacher in enumerate(self.reachers):
             reach = expit(self.reach_WG[w, g] + self.reach_sd * u)
-            found[count.arrived(reacher)] = float((mass * reach).sum())
+            expected[counting.arrived(reacher)] = float((mass * reach).sum())
             solve = [expit(self.solve_WRG[w, r, g] + self.solve_sd * v) for r in range(len(self.solvers))]
             for r, solver in enumerate(self.solvers):
-                found[count.won(reacher, solver)] = float((mass * reach * solve[r]).sum())
+                expected[counting.won(reacher, solver)] = float((mass * reach * solve[r]).sum())
                 for q, other in enumerate(self.solvers):
                     both = self.pairing * np.minimum(solve[r], solve[q]) + (1 - self.pairing) * solve[r] * solve[q]
-                    only = found[count.won(reacher, solver)] - float((mass * reach * both).sum())
-                    found[count.won_only(reacher, solver, other)] = only
-        return found
+                    only = expected[counting.won(reacher, solver)] - float((mass * reach * both).sum())
+                    expected[counting.won_only(reacher, solver, other)] = only
+        return expected
 
 
 def centre(mean: float, sd: float) -> float:
@@ -129,5 +131,5 @@ def centre(mean: float, sd: float) -> float:
     weights = weights / weights.sum()
     start = float(logit(mean))
     reach = abs(start) + 10 * (1 + sd)
-    found = brentq(lambda at: float(weights @ expit(at + sd * nodes)) - mean, -reach, reach, xtol=1e-12)
-    return float(found)
+    logit_of_mean = brentq(lambda at: float(weights @ expit(at + sd * nodes)) - mean, -reach, reach, xtol=1e-12)
+    return float(logit_of_mean)

@@ -33,32 +33,38 @@ QUESTIONS = ("interaction", "reach_gap", "completion_gap", "endpoint_gain", "arr
 
 
 @attrs.frozen
-class Point:
-    """One size: ``tasks`` a type and ``slots`` seed slots, and what ``repeats`` simulated studies of it gave.
+class StudySize:
+    """One size of study, and the outcome of simulated studies of that size."""
 
-    ``half_width`` is the mean over intervals given, ``power`` the share of all studies whose interval lies on the
-    true side of 0, ``coverage`` of those given that hold the truth, ``refused`` of studies without an interval.
-    """
-
+    #: Tasks per type.
     tasks: int
+    #: Seed slots per task.
     slots: int
     total_tasks: int
     trajectories: int
+    #: Mean over the intervals given.
     half_width: float | None
+    #: Share of all studies whose interval lies on the true side of 0.
     power: float
+    #: Share of the intervals given that hold the truth.
     coverage: float | None
+    #: Share of the studies without an interval.
     refused: float
 
 
 @attrs.frozen
 class Curve:
-    """``points`` in order of size, and the smallest size that was seen to reach the goal (``None``: none did)."""
+    """The planning curve of one estimand."""
 
     question: Estimand
+    #: Value of the estimand in the population.
     truth: float
     goal: str
-    points: tuple[Point, ...]
-    needed: Point | None
+    #: In order of size.
+    points: tuple[StudySize, ...]
+    #: The smallest size that reached the goal; ``None`` if none did.
+    needed: StudySize | None
+    #: Simulated studies per size.
     repeats: int
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +83,7 @@ def spread_out(
 ) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
     """Guesses as :func:`from_guesses` takes them, from Solve by ``solver`` (any reacher) or by ``reacher/solver``.
 
-    A guess for a reacher and solver goes before one for the solver alone.  Raises
+    A guess for a reacher and solver has precedence over one for the solver alone.  Raises
     :class:`~handoff.errors.UsageError` where a cell has neither.
     """
     solvers = dict.fromkeys(key.rpartition("/")[2] for key in solve)
@@ -181,7 +187,7 @@ def _spread(counts_AT: FloatArray, trials_AT: FloatArray, strata: Sequence[str])
             within_free += int(n_T.sum()) - len(mine)
             episodes += n_T.tolist()
     if not between_free or not within_free:
-        return 1.0  # one seed or one task a type: nothing to tell tasks from chance by
+        return 1.0  # one seed or one task per type: task differences cannot be told from chance
     component = max(0.0, (between / between_free - within / within_free) / float(np.mean(episodes)))
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     weights = weights / weights.sum()
@@ -213,7 +219,7 @@ def question(name: str, design: Design, a: str | None = None, b: str | None = No
         for one in (a, b):
             if one not in role:
                 raise UsageError(f"{name} needs {one!r} among {', '.join(role)}")
-    if name == "completion_gap":
+    if solving:
         return estimand(name, reachers=design.reachers, a=a, b=b)
     if name in ("reach_gap", "endpoint_gain"):
         return estimand(name, a=a, b=b)
@@ -228,7 +234,7 @@ def simulate(
     *,
     repeats: int = 200,
     intervals: Intervals = QUICK,
-) -> Point:
+) -> StudySize:
     """Simulated studies with ``tasks`` tasks of every type of ``design`` and ``slots`` seed slots.
 
     The seed of ``intervals`` is that of the simulated studies.
@@ -245,7 +251,7 @@ def simulate(
         covered += one.low <= truth <= one.high
         right += (one.low > 0 and truth > 0) or (one.high < 0 and truth < 0)
     given = len(widths)
-    return Point(
+    return StudySize(
         tasks=tasks,
         slots=slots,
         total_tasks=tasks * len(design.tasks_G),
@@ -268,9 +274,9 @@ def curve(
     repeats: int = 200,
     intervals: Intervals = QUICK,
 ) -> Curve:
-    """The curve over ``sizes`` (tasks a type) up to the first that reaches the goal, then bisected to the smallest.
+    """The curve over ``sizes`` (tasks per type) up to the first that reaches the goal, then bisected to the smallest.
 
-    The goal is a mean half-width of at most ``half_width``, or a ``power`` of at least so much; exactly one is given.
+    The goal is a mean half-width of at most ``half_width``, or at least this ``power``; exactly one is given.
     A share over ``repeats`` studies has a standard error of up to 0.5 / sqrt(repeats).  Raises
     :class:`~handoff.errors.UsageError` for no goal, two goals, or one that cannot be reached by any size.
     """
@@ -292,7 +298,7 @@ def curve(
     if power is not None and abs(truth) < 1e-9:
         raise UsageError("the guesses make the estimand 0, so no study can find it; plan for a half-width instead")
 
-    points: dict[int, Point] = {}
+    points: dict[int, StudySize] = {}
 
     def reaches(tasks: int) -> bool:
         point = points[tasks] = simulate(design, question, tasks, slots, repeats=repeats, intervals=intervals)

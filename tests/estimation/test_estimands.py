@@ -454,7 +454,7 @@ ROW = "t0,a,0,sft,sft,0,0\n"
         (GOOD.replace(ROW, "t0,a,0,,sft,0,0\n"), "line 2: reacher is empty"),
         (GOOD.replace(ROW, "t0,a,0,sft,sft,1,0\n"), "line 3: arrived of task t0, seed 0, reacher sft contradicts"),
         (GOOD.replace(ROW, "t0,b,0,sft,sft,0,0\n"), "line 3: task t0 has type a here and type b in line 2"),
-        (GOOD + ROW, "line 18: task t0, seed 0, reacher sft, solver sft stands already in line 2"),
+        (GOOD + ROW, "line 18: task t0, seed 0, reacher sft, solver sft occurs already in line 2"),
         (GOOD.replace(ROW, ""), "no row for task t0, seed 0, reacher sft, solver sft (1 of 16 cells"),
         (GOOD.replace(ROW, 't0,"a,0,sft,sft,0,0\n'), "not CSV"),
         (GOOD.replace("t0", "t\0", 1), "line 2: "),

@@ -112,9 +112,9 @@ def test_what_is_undefined_is_an_error_and_never_a_number(function, n, c, k, mes
     [
         ([], [], "there are no tasks"),
         ([4, 4], [1], "2 rollout counts and 1 success counts"),
-        ([4.0], [1], "n must be one whole number a task"),
-        ([4], [np.nan], "c must be one whole number a task"),
-        ([[4]], [[1]], "n must be one whole number a task"),
+        ([4.0], [1], "n must be one whole number per task"),
+        ([4], [np.nan], "c must be one whole number per task"),
+        ([[4]], [[1]], "n must be one whole number per task"),
     ],
 )
 def test_malformed_counts_are_refused(n, c, message):
