@@ -1,8 +1,9 @@
 """The reference engine: textworld's ``PddlEnv`` under alfworld's demangler, with normalised records.
 
 Every claim of a run is certified on this engine.  It is the shipped one with a memory for functions of text
-(:mod:`handoff.envs.alfworld.native.memory`).  textworld cannot return to a state, has global state in its parser and is
-not thread safe: one engine belongs to one thread of one process.
+(:mod:`handoff.envs.alfworld.native.memory`) and with expressions that work on Python 3.13
+(:mod:`handoff.envs.alfworld.native.expressions`).  textworld cannot return to a state, has global state in its parser
+and is not thread safe: one engine belongs to one thread of one process.
 """
 
 from __future__ import annotations

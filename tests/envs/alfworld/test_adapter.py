@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from kit.audits import by_name
@@ -18,7 +19,7 @@ from handoff import registry
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import Game
-from handoff.envs.alfworld.native import memory
+from handoff.envs.alfworld.native import expressions, memory
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.protocols.frontier import study
@@ -66,6 +67,27 @@ def test_the_memory_of_texts_changes_no_record(games: dict[str, Game]) -> None:
             expected = wander(NativeEngine(), games[name])
         assert hasattr(textgen._parse_and_convert, "__wrapped__")
         assert walks == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("r.name", "desk 1"),
+        ("'On the ' + r.name + ', you see ' + o.name + '.'", "On the desk 1, you see apple 2."),
+        ("', '.join(name.upper() for name in [r.name])", "DESK 1"),
+        ("len(context['variables'])", 3),
+    ],
+)
+def test_an_expression_of_a_grammar_sees_the_variables_of_its_rule(expression: str, text: object) -> None:
+    from textworld.envs.pddl.textgen import EvalSymbol
+
+    expressions.install()
+    variables = {"r": SimpleNamespace(name="desk 1"), "o": SimpleNamespace(name="apple 2"), "context": None}
+    for symbol, given in (
+        (EvalSymbol(expression), {"variables": variables}),
+        (EvalSymbol(expression, {"variables": variables}), None),
+    ):
+        assert [terminal.symbol for terminal in symbol.derive(given)] == [text]
 
 
 def test_text_that_is_no_command_changes_nothing_and_says_so(games: dict[str, Game]) -> None:
