@@ -7,6 +7,7 @@ compares with an empty list, so a failure names each offence.
 from __future__ import annotations
 
 import ast
+import sys
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -43,13 +44,24 @@ STATISTICS = {
     "passk": {"errors", "canonical", "files", "text", "seeds", "settings"},
     "planning": {"errors", "canonical", "files", "text", "seeds", "settings", "estimation"},
 }
-#: The layers from this one up may import the packages of statistics.
+#: These layers may import the packages of statistics.
 USERS_OF_STATISTICS = {"cli", "report", "protocols"}
 #: All that an environment imports: the vocabulary of the root.  ``plugin`` holds the parts of a plug-in's commands.
 VOCABULARY = {
     "canonical", "children", "environment", "errors", "files", "frontier", "plugin", "progress", "records",
     "replay", "seeds", "settings", "text",
 }  # fmt: skip
+#: All that each of these parts imports of the others: less than its layer may.
+ONLY = {
+    **STATISTICS,
+    "envs": VOCABULARY,
+    "conformance": (VOCABULARY - {"plugin"}) | {"registry"},
+    "testing": {"conformance", "environment"},
+    "plugin": {"children", "progress", "text", "errors"},
+    **{part: {"environment", "records", "seeds", "canonical", "errors"} for part in ("frontier", "replay")},
+}
+#: The libraries that a part of the root may import beside the standard library.
+LIBRARIES: dict[str, set[str]] = {"plugin": {"click"}, "testing": set()}
 
 #: Offences that are not mended yet.
 KNOWN: set[str] = set()
@@ -138,16 +150,25 @@ def test_imports_lead_down() -> None:
         importer, module = part(one.importer), part(one.module)
         if importer == module or module == "handoff" or importer == "handoff":
             continue
-        if importer in STATISTICS:
-            allowed = module in STATISTICS[importer]
+        if importer in ONLY:
+            allowed = module in ONLY[importer]
         elif module in STATISTICS:
             allowed = importer in USERS_OF_STATISTICS
-        elif importer == "envs":
-            allowed = module in VOCABULARY
         else:
             allowed = module != "envs" and level[importer] <= level[module]
         if not allowed:
             wrong.append(f"{one.importer} imports {one.module}")
+    assert offences(*wrong) == []
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARIES))
+def test_a_part_that_plug_ins_use_imports_no_heavy_library(name: str) -> None:
+    wrong = []
+    for node in without_types(tree(f"handoff.{name}")):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        tops = {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"handoff"}
+        wrong += [f"handoff.{name} imports {top}" for top in tops - LIBRARIES[name]]
     assert offences(*wrong) == []
 
 
@@ -192,13 +213,17 @@ def owner(package: str) -> str:
 
 
 def test_no_private_name_is_imported_from_another_module() -> None:
-    private = [
-        str(one)
-        for one in imports()
-        for name in (*one.module.split("."), one.name)
-        if name.startswith("_") and not name.endswith("__")
-    ]
+    private = [str(one) for one in imports() for name in (*one.module.split("."), one.name) if is_private(name)]
+    for module in modules():
+        known = {one.module.rpartition(".")[2] for one in imports() if one.importer == module and not one.name}
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Attribute) and is_private(node.attr) and ast.unparse(node.value) in known:
+                private.append(f"{module} uses {ast.unparse(node)}")
     assert offences(*private) == []
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
 
 
 def test_no_two_classes_have_one_name() -> None:
