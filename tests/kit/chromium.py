@@ -127,6 +127,31 @@ class Page:
         )
         return boxes
 
+    def check_alone(self, page: Path) -> None:
+        """Assert that the shown page had no problem and requested nothing but itself."""
+        assert self.problems == []
+        assert {address.split("#")[0] for address in self.requests} <= {
+            page.resolve().as_uri(), "about:blank", "data:,",
+        }  # fmt: skip
+
+    def check_figures(self, names: set[str], width: int) -> None:
+        """Assert that the shown page has these figures, each drawn and inside the window together with its text."""
+        boxes = self.figures()
+        assert set(boxes) == names
+        for name, box in boxes.items():
+            assert box["parts"] >= 3, name
+            assert box["height"] > 60, name
+            assert box["width"] > 300, name
+            assert 0 <= box["left"] < box["right"] <= width, name
+        assert self.run("document.documentElement.scrollWidth") == width
+        outside = self.run(
+            """[...document.querySelectorAll("figure svg text")].filter((text) => {
+              const box = text.getBoundingClientRect(), around = text.ownerSVGElement.getBoundingClientRect();
+              return box.left < Math.max(0, around.left) - 1 || box.right > Math.min(innerWidth, around.right) + 1;
+            }).map((text) => text.textContent)"""
+        )
+        assert outside == []
+
     def wait(self, condition: str) -> None:
         limit = time.monotonic() + PATIENCE
         while not self.run(f"Boolean({condition})"):

@@ -58,8 +58,7 @@ def count(tab: chromium.Page) -> str:
 def test_the_page_opens_from_disk_without_a_problem_and_asks_for_nothing_else(
     tab: chromium.Page, written: Path
 ) -> None:
-    assert tab.problems == []
-    assert {address.split("#")[0] for address in tab.requests} <= {written.resolve().as_uri(), "about:blank", "data:,"}
+    tab.check_alone(written)
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -68,22 +67,7 @@ def test_every_figure_is_there_and_inside_the_window(
     tab: chromium.Page, written: Path, width: int, scheme: str
 ) -> None:
     tab.show(written, width, scheme=scheme)
-    boxes = tab.figures()
-    assert set(boxes) == FIGURES
-    for name, box in boxes.items():
-        assert box["parts"] >= 3, name
-        assert box["height"] > 60, name
-        assert box["left"] >= 0, name
-        assert box["right"] <= width, name
-        assert box["width"] > 300, name
-    assert tab.run("document.documentElement.scrollWidth") == width
-    outside = tab.run(
-        """[...document.querySelectorAll("figure svg text")].filter((text) => {
-          const box = text.getBoundingClientRect();
-          return box.left < -1 || box.right > innerWidth + 1;
-        }).map((text) => text.textContent)"""
-    )
-    assert outside == []
+    tab.check_figures(FIGURES, width)
 
 
 def test_letters_of_figures_stay_readable_on_a_narrow_screen(tab: chromium.Page, written: Path) -> None:

@@ -235,24 +235,8 @@ def test_the_page_opens_alone_and_every_figure_is_inside_the_window(
     browser: chromium.Page, written: Path, width: int, scheme: str
 ) -> None:
     browser.show(written, width, scheme=scheme)
-    assert browser.problems == []
-    assert {address.split("#")[0] for address in browser.requests} <= {
-        written.resolve().as_uri(), "about:blank", "data:,",
-    }  # fmt: skip
-    boxes = browser.figures()
-    assert set(boxes) == FIGURES
-    for name, box in boxes.items():
-        assert box["parts"] >= 3, name
-        assert box["height"] > 60, name
-        assert 0 <= box["left"] < box["right"] <= width, name
-    assert browser.run("document.documentElement.scrollWidth") == width
-    outside = browser.run(
-        """[...document.querySelectorAll("figure svg text")].filter((text) => {
-          const box = text.getBoundingClientRect(), around = text.ownerSVGElement.getBoundingClientRect();
-          return box.left < around.left - 1 || box.right > around.right + 1;
-        }).map((text) => text.textContent)"""
-    )
-    assert outside == []
+    browser.check_alone(written)
+    browser.check_figures(FIGURES, width)
     paper = browser.run("getComputedStyle(document.body).backgroundColor")
     assert (sum(int(part) for part in re.findall(r"\d+", paper)) < 200) == (scheme == "dark")
 
