@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from kit import command
-from kit.installed import install
+from kit.installed import ROOT, commands, install
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "adapter"
 
 
@@ -70,13 +66,6 @@ def test_the_plugins_own_tests_pass_from_its_own_folder(plugin, tmp_path):
     )
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
-
-
-def commands(document):
-    """The `handoff` commands in a document's plain code blocks."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
-    lines = [line for language, block in blocks if not language for line in block.splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith("handoff ")]
 
 
 def test_every_command_in_the_documents_works_in_the_order_given(plugin, tmp_path):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 from kit import command
-from kit.installed import ROOT, install
+from kit.installed import ROOT, commands, install
 
 RUN = ("probe", "sokoban", "-p", "sure=expert", "-p", "same=stubborn:left", "--tasks", "12", "--workers", "0", "-q")
 
@@ -115,10 +114,8 @@ def test_a_broken_plugin_is_a_sentence_and_hides_nothing(plugin: dict[str, str],
 
 
 def test_every_command_of_the_documents_works_in_the_order_given(plugin: dict[str, str], tmp_path: Path) -> None:
-    for document in (ROOT / "docs" / "protocols.md", ROOT / "examples" / "plugin" / "README.md"):
-        lines = [line for line in document.read_text().splitlines() if line.startswith("handoff ")]
-        assert len(lines) == 5, "a run, an audit, two reports and an export"
-        folder = tmp_path / document.stem
-        folder.mkdir()
-        for line in lines:
-            handoff(plugin, folder, *shlex.split(line)[1:])
+    listed = commands(ROOT / "docs" / "protocols.md")
+    assert [arguments[0] for arguments in listed] == ["probe", "audit", "report", "report", "export"]
+    assert commands(ROOT / "examples" / "plugin" / "README.md") == listed
+    for arguments in listed:
+        handoff(plugin, tmp_path, *arguments)

@@ -1,4 +1,4 @@
-"""ALFWorld game files that tests write."""
+"""ALFWorld games: the built-in ones of each type, and game files that tests write."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import Game
 
 TASK_TYPES = (
@@ -16,6 +17,13 @@ TASK_TYPES = (
     "pick_heat_then_place_in_recep",
     "pick_two_obj_and_place",
 )
+
+
+def one_of_each_type(split: str = "valid_unseen") -> dict[str, Game]:
+    """The first built-in game of each task type."""
+    source = BuiltinSource()
+    tasks = source.tasks(split)
+    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TASK_TYPES}
 
 
 def form(game: Game) -> dict[str, Any]:

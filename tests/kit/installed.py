@@ -1,9 +1,11 @@
-"""Installs an example plug-in into a folder of its own, as a user would."""
+"""Install an example plug-in into its own folder, as a user would; read the commands of its documents."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,13 @@ def install(example: str, folder: Path) -> dict[str, str]:
     )
     assert done.returncode == 0, done.stderr
     return {**os.environ, "PYTHONPATH": f"{target}{os.pathsep}{ROOT}", "COLUMNS": "120"}
+
+
+def commands(document: Path) -> list[list[str]]:
+    """Arguments of each ``handoff`` command in the plain code blocks of a document."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+    lines = [line for language, block in blocks if not language for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("handoff ")]
 
 
 def _builds_wheels() -> bool:

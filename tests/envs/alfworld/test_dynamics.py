@@ -8,16 +8,17 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import reduce
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from kit.game_files import one_of_each_type
 from kit.mini_games import DOMAIN, GRAMMAR, mini_game
 from kit.planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled import cache, sas
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, Game
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError
@@ -26,14 +27,16 @@ from handoff.records import Certificate, Record
 
 @pytest.fixture(scope="module")
 def games() -> dict[str, Game]:
-    """One built-in game of each task type."""
-    source = BuiltinSource()
-    tasks = source.tasks("valid_seen")
-    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TASK_TYPES}
+    return one_of_each_type("valid_seen")
 
 
 def dynamics_of(game: Game) -> Dynamics:
     return Dynamics.compile(game.domain, game.grammar, game.problem)
+
+
+def after(dynamics: Dynamics, actions: Sequence[str]) -> int:
+    """The state that the actions lead to from the start."""
+    return reduce(dynamics.apply, actions, dynamics.initial)
 
 
 def facts_of(dynamics: Dynamics, state: int) -> set[tuple[str, ...]]:
@@ -111,9 +114,7 @@ def test_a_certificate_equals_native_reset_and_replay_of_every_action(games: dic
     game = min(games.values(), key=lambda game: len(game.problem))
     dynamics = dynamics_of(game)
     prefix = dynamics.plan(dynamics.initial)[:-1]
-    state = dynamics.initial
-    for action in prefix:
-        state = dynamics.apply(state, action)
+    state = after(dynamics, prefix)
     certificate = dynamics.certify(state, 1)
     assert certificate.member
     assert certificate == native_certificate(game, prefix, 1)
@@ -124,13 +125,9 @@ def test_a_certificate_of_depth_2_equals_native_reset_and_replay_of_every_pair(s
     game = mini_game(seed)
     dynamics = dynamics_of(game)
     plan = dynamics.plan(dynamics.initial)
-    state = dynamics.initial
     for n, action in enumerate(plan[-2:]):
         prefix = plan[: max(len(plan) - 2, 0) + n]
-        state = dynamics.initial
-        for earlier in prefix:
-            state = dynamics.apply(state, earlier)
-        assert dynamics.certify(state, 2) == native_certificate(game, prefix, 2), action
+        assert dynamics.certify(after(dynamics, prefix), 2) == native_certificate(game, prefix, 2), action
 
 
 def test_depth_2_paths_win_natively_and_what_is_no_bridge_does_not(games: dict[str, Game]) -> None:
@@ -138,9 +135,7 @@ def test_depth_2_paths_win_natively_and_what_is_no_bridge_does_not(games: dict[s
     dynamics = dynamics_of(game)
     engine = NativeEngine()
     prefix = dynamics.plan(dynamics.initial)[:-2]
-    state = dynamics.initial
-    for action in prefix:
-        state = dynamics.apply(state, action)
+    state = after(dynamics, prefix)
     certificate = dynamics.certify(state, 2)
     assert certificate.member
 
@@ -214,9 +209,7 @@ def test_text_that_is_no_command_leaves_the_state_and_spaces_around_one_do_not_m
 
 def test_a_won_state_is_at_distance_0_and_is_not_searched(games: dict[str, Game]) -> None:
     dynamics = dynamics_of(games["pick_and_place_simple"])
-    state = dynamics.initial
-    for action in dynamics.plan(state):
-        state = dynamics.apply(state, action)
+    state = after(dynamics, dynamics.plan(dynamics.initial))
     assert dynamics.certify(state, 2) == Certificate(2, False, 0, ())
     assert dynamics.plan(state) == ()
     with pytest.raises(ValueError, match="at least 1"):

@@ -6,22 +6,16 @@ import random
 
 import numpy as np
 import pytest
+from kit.game_files import one_of_each_type
 
 from handoff.envs.alfworld.compiled.engine import CompiledGame
-from handoff.envs.alfworld.games.builtin import BuiltinSource
-from handoff.envs.alfworld.games.files import TASK_TYPES
 from handoff.envs.alfworld.vector import VectorAlfworld
 from handoff.errors import UsageError
 
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, CompiledGame]:
-    """One built-in game of each task type."""
-    source = BuiltinSource()
-    tasks = source.tasks("valid_unseen")
-    return {
-        kind: CompiledGame.of(source.load(next(task for task in tasks if task.type == kind))) for kind in TASK_TYPES
-    }
+    return {kind: CompiledGame.of(game) for kind, game in one_of_each_type().items()}
 
 
 def test_places_of_a_vector_environment_play_what_single_episodes_play(compiled: dict[str, CompiledGame]) -> None:
