@@ -13,11 +13,10 @@ from types import SimpleNamespace
 import pytest
 from kit.audits import by_name
 from kit.command import handoff
-from kit.game_files import TASK_TYPES
+from kit.game_files import one_of_each_type
 
 from handoff import registry
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
-from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import Game
 from handoff.envs.alfworld.native import expressions, memory
 from handoff.envs.alfworld.native.engine import NativeEngine
@@ -29,10 +28,7 @@ from handoff.replay import records_digest
 
 @pytest.fixture(scope="module")
 def games() -> dict[str, Game]:
-    """One built-in game of each task type."""
-    source = BuiltinSource()
-    tasks = source.tasks("valid_unseen")
-    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TASK_TYPES}
+    return one_of_each_type()
 
 
 def walk(engine: NativeEngine, game: Game) -> list[Record]:

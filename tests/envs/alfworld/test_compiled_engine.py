@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.game_files import one_of_each_type
 from kit.mini_games import GRAMMAR, mini_game
 from kit.shared import shared_path
 
@@ -29,10 +30,7 @@ from handoff.records import Record, to_json
 
 @pytest.fixture(scope="module")
 def games() -> dict[str, Game]:
-    """One built-in game of each task type."""
-    source = BuiltinSource()
-    tasks = source.tasks("valid_unseen")
-    return {kind: source.load(next(task for task in tasks if task.type == kind)) for kind in TASK_TYPES}
+    return one_of_each_type()
 
 
 @pytest.fixture(scope="module")

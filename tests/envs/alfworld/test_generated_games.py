@@ -11,11 +11,11 @@ from pathlib import Path
 
 import attrs
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from kit.command import invoke
 from kit.shared import shared_path
 
 from handoff.canonical import digest
-from handoff.envs.alfworld.cli.games import games
 from handoff.envs.alfworld.games import builtin
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, FolderSource, grammar_problem, load_game
@@ -35,8 +35,8 @@ ALL = [recipe for split in SPLITS for recipe in RECIPES[split]]
 
 
 def games_command(*arguments: str | Path) -> Result:
-    """Runs ``handoff games ...``; a refusal is raised as the error that the command line would print."""
-    result = CliRunner().invoke(games, [str(argument) for argument in arguments])
+    """Run ``handoff games ...``.  Raises a refusal as the error that the command line would print."""
+    result = invoke("games", *arguments)
     if isinstance(result.exception, HandoffError):
         raise result.exception
     return result
