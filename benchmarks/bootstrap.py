@@ -3,13 +3,13 @@
     python benchmarks/bootstrap.py [--quick]
 
 Both sides run in this process on the same data: 100,000 task-stratified draws.  ``scipy.stats.bootstrap`` knows no
-strata, so it gets one sample of task numbers a task type.  Two forms of it are measured:
+strata, so it gets one sample of task numbers per task type.  Two forms of it are measured:
 
 ``plain``
-    the statistic computes Eq. 4 from the table at the drawn tasks, one draw a call, as one writes it down;
+    the statistic computes Eq. 4 from the table at the drawn tasks, one draw per call, the plain way to write it;
 ``tuned``
-    the statistic is vectorised and gets every task's E_RL - E_SFT worked out beforehand, which is possible because the
-    interaction is linear in tasks, and is not for Solve or anything made from it.
+    the statistic is vectorised and gets every task's E_RL - E_SFT computed beforehand.  The interaction is linear in
+    tasks, so this is possible; for Solve and all that is computed from it, it is not.
 
 ``ratio_vs_scipy`` is plain scipy's time for the interaction alone over the time for all estimands here, with default
 intervals; ``ratio_interaction`` compares the interaction alone on both sides; ``ratio_vs_scipy_tuned`` is the first
@@ -102,7 +102,7 @@ def tuned_scipy(table: Table, draws: int) -> tuple[float, Ends]:
 
 def _scipy(samples: list[np.ndarray], statistic: object, draws: int, vectorized: bool) -> tuple[float, Ends]:
     start = time.perf_counter()
-    found = stats.bootstrap(
+    result = stats.bootstrap(
         samples,
         statistic,
         n_resamples=draws,
@@ -111,17 +111,17 @@ def _scipy(samples: list[np.ndarray], statistic: object, draws: int, vectorized:
         random_state=np.random.default_rng(0),
     )
     seconds = (time.perf_counter() - start) * DRAWS / draws
-    return seconds, (float(found.confidence_interval.low), float(found.confidence_interval.high))
+    return seconds, (float(result.confidence_interval.low), float(result.confidence_interval.high))
 
 
 def large() -> None:
     """The large study alone: prints its seconds and its peak memory in MB."""
     table = study(2000, 16)
     start = time.perf_counter()
-    made = estimate(table)
+    estimates = estimate(table).estimates
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps([seconds, peak, len(made.estimates)]))
+    print(json.dumps([seconds, peak, len(estimates)]))
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ DESIGNS = {
 QUICK = ("paper-sized", "unbalanced 2-12", "rare arrival")
 
 
-def asked(one: Design) -> dict[str, Estimand]:
+def estimands_of(one: Design) -> dict[str, Estimand]:
     cell = {f"endpoint({w}, {r})": estimand("endpoint", reacher=w, solver=r) for w in NAMES for r in NAMES}
     solve = {f"Solve({w}, {r})": estimand("solve", reacher=w, solver=r) for w in NAMES for r in NAMES}
     return {
@@ -126,12 +126,12 @@ def transported(work: tuple[str, int, int, int]) -> np.ndarray:
         here, there = target.draw(rng), EXTERNAL.draw(rng)
         there = attrs.evolve(there, tasks=tuple(f"x{task}" for task in there.tasks))
         for m, method in enumerate(("rescaled", "paper")):
-            made = transport(Sample("a", here), Sample("b", there), pair, Intervals(method, draws, repeat))
-            whole = {e.estimand.name: e for e in made.estimates.estimates if e.estimand.type is None}
+            prediction = transport(Sample("a", here), Sample("b", there), pair, Intervals(method, draws, repeat))
+            whole = {e.estimand.name: e for e in prediction.estimates.estimates if e.estimand.type is None}
             for e, name in enumerate(TRANSPORT.values()):
-                found = whole[f"transport_{name}"]
-                if found.low is not None and found.high is not None:
-                    sums[m, e] += found.low <= truth_E[e] <= found.high, 1, found.high - found.low
+                result = whole[f"transport_{name}"]
+                if result.low is not None and result.high is not None:
+                    sums[m, e] += result.low <= truth_E[e] <= result.high, 1, result.high - result.low
     return sums
 
 
@@ -148,18 +148,18 @@ def repeats(work: tuple[str, int, int, int]) -> np.ndarray:
     """Shape (methods, estimands, [covered, given, width]) summed over repeats ``first`` to ``last`` of a design."""
     name, first, last, draws = work
     one = DESIGNS[name]
-    estimands = list(asked(one).values())
+    estimands = list(estimands_of(one).values())
     truth_E = one.truth(estimands)
     sums = np.zeros((2, len(estimands), 3))
     seed = list(DESIGNS).index(name)
     for repeat in range(first, last):
         table = one.draw(np.random.default_rng([2026, seed, repeat]))
         for m, method in enumerate(("rescaled", "paper")):
-            made = estimate(table, estimands, Intervals(method, draws, repeat)).estimates
-            for e, found in enumerate(made):
-                if found.low is not None and found.high is not None:
-                    inside = found.low - 1e-12 <= truth_E[e] <= found.high + 1e-12
-                    sums[m, e] += inside, 1, found.high - found.low
+            estimates = estimate(table, estimands, Intervals(method, draws, repeat)).estimates
+            for e, result in enumerate(estimates):
+                if result.low is not None and result.high is not None:
+                    inside = result.low - 1e-12 <= truth_E[e] <= result.high + 1e-12
+                    sums[m, e] += inside, 1, result.high - result.low
     return sums
 
 
@@ -208,7 +208,7 @@ def _task(name: str) -> tuple[Callable[[tuple[str, int, int, int]], np.ndarray],
     """What to run for a design, the names of its estimands, and their truth."""
     if name == "transport":
         return transported, list(TRANSPORT), transport_truth()
-    estimands = asked(DESIGNS[name])
+    estimands = estimands_of(DESIGNS[name])
     return repeats, list(estimands), DESIGNS[name].truth(list(estimands.values()))
 
 

@@ -4,12 +4,12 @@
 
 Both sides of the comparison are measured in this run.  The reference is the published estimator (Chen et al. 2021),
 called for each task and each k; it is timed on a sample of the tasks and extrapolated.  A second reference, one
-cumulative product a task, shows what is left of the ratio when the loop over k is gone.  The last line is JSON:
+cumulative product per task, shows the ratio without the loop over k.  The last line is JSON:
 
     seconds_1m             pass@1 ... pass@128 of every one of 1,000,000 tasks
     seconds_1m_mean        the same curves' mean over tasks alone
-    ratio_vs_reference     reference time / ours, a task
-    ratio_vs_cumprod_loop  second reference / ours, a task
+    ratio_vs_reference     reference time / ours, per task
+    ratio_vs_cumprod_loop  second reference / ours, per task
     seconds_tax_bootstrap  the whole tax of two policies: 1,000 draws, 770 tasks, K = 128
 """
 
@@ -44,7 +44,7 @@ def cumprod(n: int, c: int, budget: int) -> np.ndarray:
 
 
 def best(call: Callable[[], object], repeats: int = 3) -> float:
-    """Seconds of the fastest of some runs: what else the machine does only ever adds."""
+    """Seconds of the fastest of some calls: other work on the machine only adds to the time."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()

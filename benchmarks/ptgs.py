@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="12 boards, one seed")
     arguments = parser.parse_args()
     tasks, seeds, total, scored = (12, 1, 16, 8) if arguments.quick else (60, 3, 32, 16)
-    found = {}
+    policies = {}
     for spec in SPECS:
         fixed, tempered = [], []
         for seed in range(seeds):
@@ -49,7 +49,7 @@ def main() -> None:
             tempered += successes(spec, EstimateThenSample(total - scored, tau=2.0), total, scored, tasks, seed)
         only = sum(t > 0 and f == 0 for f, t in zip(fixed, tempered, strict=True))
         lost = sum(f > 0 and t == 0 for f, t in zip(fixed, tempered, strict=True))
-        found[spec] = {
+        policies[spec] = {
             "zero_fixed": sum(c == 0 for c in fixed) / len(fixed),
             "zero_ptgs": sum(c == 0 for c in tempered) / len(tempered),
             "success_fixed": sum(fixed) / scored / len(fixed),
@@ -58,8 +58,8 @@ def main() -> None:
             "solved_by_fixed_only": lost,
             "sign_test": float(stats.binomtest(only, only + lost).pvalue) if only + lost else None,
         }
-        print(spec, {name: round(value, 4) if value is not None else None for name, value in found[spec].items()})
-    print(json.dumps({"boards": tasks, "seeds": seeds, "scored": scored, "tau": 2.0, "policies": found}))
+        print(spec, {name: round(value, 4) if value is not None else None for name, value in policies[spec].items()})
+    print(json.dumps({"boards": tasks, "seeds": seeds, "scored": scored, "tau": 2.0, "policies": policies}))
 
 
 if __name__ == "__main__":

@@ -70,18 +70,19 @@ def plan(
     from handoff.cli import inputs
     from handoff.cli.output import console
     from handoff.errors import UsageError
+    from handoff.planning import population
     from handoff.planning import power as planning
     from handoff.report import statistics
 
     if (pilot is None) == (not reach and not solve):
         raise UsageError("give guesses (--reach and --solve) or a pilot's table (--pilot), one of them")
     if pilot is not None:
-        design = planning.from_pilot(inputs.load_table(pilot), pairing=pairing)
+        design = population.from_pilot(inputs.load_table(pilot), pairing=pairing)
     else:
-        guesses = planning.spread_out(
+        guesses = population.spread_out(
             bootstrap_options.assigned("--reach", reach), bootstrap_options.assigned("--solve", solve)
         )
-        design = planning.from_guesses(*guesses, types=types, spread=spread, pairing=pairing)
+        design = population.from_guesses(*guesses, types=types, spread=spread, pairing=pairing)
     question = planning.question(estimand, design, *(bootstrap_options.names(pair) or ()))
     curves = [
         planning.curve(

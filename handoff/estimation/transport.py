@@ -90,8 +90,8 @@ def check_compatible(target: Sample, external: Sample, names: Sequence[str] | No
         if key is not None:
             facts = _contrast(key, target.policies[name].get(key), external.policies[name].get(key), labels)
             raise UsageError(f"checkpoint {name!r} is not the same in {labels[0]} and {labels[1]}: {facts}")
-    for setting in target.settings.keys() & external.settings.keys():
-        here, there = target.settings[setting], external.settings[setting]
+    for setting, here in target.settings.items():
+        there = external.settings.get(setting, here)
         if here != there:
             raise UsageError(f"{_contrast(setting, here, there, labels)}; run both alike")
 

@@ -171,99 +171,87 @@ def compare(
             f"a budget of {budget:,} rollouts over {tasks:,} tasks with {draws:,} draws does not fit into memory: "
             "choose a smaller --budget, or fewer --draws"
         )
-    taken_BT = draw_counts(len(base.tasks), draws, seed) / len(base.tasks)
-    sides = [_Side.of(counts, budget, taken_BT) for counts in (base, post)]
+    weights_BT = draw_counts(tasks, draws, seed) / tasks
+    ours, theirs = (_Side.of(counts, budget, weights_BT) for counts in (base, post))
     estimate = _Estimator(level)
-    ours, theirs = sides
-    both, solved_b, solved_p = (base.c_T > 0) & (post.c_T > 0), base.c_T > 0, post.c_T > 0
+    solved_b, solved_p = base.c_T > 0, post.c_T > 0
+    lost, gained, both = solved_b & ~solved_p, solved_p & ~solved_b, solved_b & solved_p
     a_b, a_p = ours.raw_TK[:, -1], theirs.raw_TK[:, -1]
-    split = {
-        "lost": np.where(solved_b & ~both, a_b, 0.0),
-        "gained": -np.where(solved_p & ~both, a_p, 0.0),
-        "shape": np.where(both, a_b - a_p, 0.0),
-    }
-    crossed = crossover(ours.curve_K, theirs.curve_K)
-    overtaken_B = (ours.curve_BK > theirs.curve_BK + SAME).any(axis=1)
+
+    def part(values_T: FloatArray) -> TaxEstimate:
+        return estimate(_with_draws(values_T, weights_BT))
+
+    raw_DK, calibrated_DK = ours.raw_DK - theirs.raw_DK, ours.calibrated_DK - theirs.calibrated_DK
+    curve_DK = ours.curve_DK - theirs.curve_DK
+    crossed = crossover(ours.curve_DK[0], theirs.curve_DK[0])
     listed = ranked(base, post, budget)
     return TaxComparison(
-        tasks=len(base.tasks),
+        tasks=tasks,
         budget=budget,
         draws=draws,
         seed=seed,
         level=level,
         base=ours.policy(estimate),
         post=theirs.policy(estimate),
-        tax_a=estimate(ours.raw_K[-1] - theirs.raw_K[-1], ours.raw_BK[:, -1] - theirs.raw_BK[:, -1]),
-        tax_s=estimate(ours.cal_K[-1] - theirs.cal_K[-1], ours.cal_BK[:, -1] - theirs.cal_BK[:, -1]),
-        tax_a_by_k=estimate.each(ours.raw_K - theirs.raw_K, ours.raw_BK - theirs.raw_BK),
-        tax_s_by_k=estimate.each(ours.cal_K - theirs.cal_K, ours.cal_BK - theirs.cal_BK),
-        ceiling=estimate(
-            budget * (ours.curve_K[-1] - theirs.curve_K[-1]), budget * (ours.curve_BK[:, -1] - theirs.curve_BK[:, -1])
-        ),
-        averaged=estimate(
-            budget * (ours.curve_K.mean() - theirs.curve_K.mean()),
-            budget * (ours.curve_BK.mean(axis=1) - theirs.curve_BK.mean(axis=1)),
-        ),
-        **{name: estimate(part_T.mean(), taken_BT @ part_T) for name, part_T in split.items()},
-        tasks_lost=int((solved_b & ~both).sum()),
-        tasks_gained=int((solved_p & ~both).sum()),
+        tax_a=estimate(raw_DK[:, -1]),
+        tax_s=estimate(calibrated_DK[:, -1]),
+        tax_a_by_k=estimate.each(raw_DK),
+        tax_s_by_k=estimate.each(calibrated_DK),
+        ceiling=estimate(budget * curve_DK[:, -1]),
+        averaged=estimate(budget * (ours.curve_DK.mean(axis=1) - theirs.curve_DK.mean(axis=1))),
+        lost=part(np.where(lost, a_b, 0.0)),
+        gained=part(-np.where(gained, a_p, 0.0)),
+        shape=part(np.where(both, a_b - a_p, 0.0)),
+        tasks_lost=int(lost.sum()),
+        tasks_gained=int(gained.sum()),
         tasks_both=int(both.sum()),
-        coverage_lost=estimate(ours.curve_K[-1] - theirs.curve_K[-1], ours.curve_BK[:, -1] - theirs.curve_BK[:, -1]),
-        efficiency_gained=estimate(theirs.curve_K[0] - ours.curve_K[0], theirs.curve_BK[:, 0] - ours.curve_BK[:, 0]),
+        coverage_lost=estimate(curve_DK[:, -1]),
+        efficiency_gained=estimate(theirs.curve_DK[:, 0] - ours.curve_DK[:, 0]),
         crossover=crossed,
         crossover_reason=None if crossed else f"the base's pass@k is greater at no k up to {budget}",
-        crossed_share=float(overtaken_B.mean()),
+        crossed_share=float((curve_DK[1:] > SAME).any(axis=1).mean()),
         highest=listed[:extremes],
         lowest=listed[::-1][:extremes],
     )
 
 
+def _with_draws(values_T: FloatArray, weights_BT: FloatArray) -> FloatArray:
+    """The mean over tasks in the data, followed by that in each of B draws: the axis D of 1 + B."""
+    means: FloatArray = np.concatenate([values_T.mean(axis=0, keepdims=True), weights_BT @ values_T])
+    return means
+
+
 @attrs.frozen(eq=False)
 class _Side:
-    """One policy's curves: per task, of the data set, and of every draw (axes T, K, B)."""
+    """One policy's curves: per task (T), and of the data followed by every draw (D)."""
 
     counts: Counts
     raw_TK: FloatArray
-    hat_K: FloatArray
-    hat_BK: FloatArray
-    curve_K: FloatArray
-    curve_BK: FloatArray
-    raw_K: FloatArray
-    raw_BK: FloatArray
-    cal_K: FloatArray
-    cal_BK: FloatArray
+    curve_DK: FloatArray
+    hat_DK: FloatArray
+    raw_DK: FloatArray
+    calibrated_DK: FloatArray
 
     @classmethod
-    def of(cls, counts: Counts, budget: int, taken_BT: FloatArray) -> _Side:
+    def of(cls, counts: Counts, budget: int, weights_BT: FloatArray) -> _Side:
         curve_TK = pass_at_k_curves(counts.n_T, counts.c_T, budget)
-        hat_TK = pass_hat_k_curves(counts.n_T, counts.c_T, budget)
-        curve_K, curve_BK = curve_TK.mean(axis=0), taken_BT @ curve_TK
-        return cls(
-            counts,
-            scalability(curve_TK),
-            hat_TK.mean(axis=0),
-            taken_BT @ hat_TK,
-            curve_K,
-            curve_BK,
-            scalability(curve_K),
-            scalability(curve_BK),
-            calibrated(curve_K),
-            calibrated(curve_BK),
-        )
+        curve_DK = _with_draws(curve_TK, weights_BT)
+        hat_DK = _with_draws(pass_hat_k_curves(counts.n_T, counts.c_T, budget), weights_BT)
+        return cls(counts, scalability(curve_TK), curve_DK, hat_DK, scalability(curve_DK), calibrated(curve_DK))
 
     def policy(self, estimate: _Estimator) -> PolicyCurves:
         counts = self.counts
         return PolicyCurves(
             name=counts.name,
             remark=counts.remark,
-            pass_at_k=tuple(self.curve_K.tolist()),
-            pass_at_k_band=estimate.band(self.curve_BK),
-            pass_hat_k=tuple(self.hat_K.tolist()),
-            pass_hat_k_band=estimate.band(self.hat_BK),
-            scalability=estimate(self.raw_K[-1], self.raw_BK[:, -1]),
-            calibrated=estimate(self.cal_K[-1], self.cal_BK[:, -1]),
-            coverage=estimate(self.curve_K[-1], self.curve_BK[:, -1]),
-            mean_coverage=estimate(self.curve_K.mean(), self.curve_BK.mean(axis=1)),
+            pass_at_k=tuple(self.curve_DK[0].tolist()),
+            pass_at_k_band=estimate.band(self.curve_DK),
+            pass_hat_k=tuple(self.hat_DK[0].tolist()),
+            pass_hat_k_band=estimate.band(self.hat_DK),
+            scalability=estimate(self.raw_DK[:, -1]),
+            calibrated=estimate(self.calibrated_DK[:, -1]),
+            coverage=estimate(self.curve_DK[:, -1]),
+            mean_coverage=estimate(self.curve_DK.mean(axis=1)),
             never_solved=float((counts.c_T == 0).mean()),
             always_solved=float((counts.c_T == counts.n_T).mean()),
             rollouts=(int(counts.n_T.min()), int(counts.n_T.max())),
@@ -272,39 +260,43 @@ class _Side:
 
 @attrs.frozen
 class _Estimator:
+    """Estimates from values on the data followed by those in every draw (axis D); NaN marks undefined ones."""
+
     level: float
 
-    def __call__(self, point: float, draws_B: FloatArray) -> TaxEstimate:
-        return self.each(np.array([point]), draws_B[:, None])[0]
+    def __call__(self, values_D: FloatArray) -> TaxEstimate:
+        return self.each(values_D[:, None])[0]
 
-    @property
-    def tails(self) -> tuple[float, float]:
-        return (1 - self.level) / 2, (1 + self.level) / 2
+    def _ends(self, draws_BK: FloatArray) -> FloatArray:
+        """Shape (2, K)."""
+        ends_2K: FloatArray = np.quantile(draws_BK, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        return ends_2K
 
-    def band(self, draws_BK: FloatArray) -> tuple[tuple[float, float], ...]:
+    def band(self, values_DK: FloatArray) -> tuple[tuple[float, float], ...]:
         """The interval of each column."""
-        low_K, high_K = np.quantile(draws_BK, self.tails, axis=0).tolist()
+        low_K, high_K = self._ends(values_DK[1:]).tolist()
         return tuple(zip(low_K, high_K, strict=True))
 
-    def each(self, point_K: FloatArray, draws_BK: FloatArray) -> tuple[TaxEstimate, ...]:
-        """One estimate per column.  NaN marks undefined values."""
+    def each(self, values_DK: FloatArray) -> tuple[TaxEstimate, ...]:
+        """One estimate per column."""
+        point_K, draws_BK = values_DK[0].tolist(), values_DK[1:]
         excluded_K = np.isnan(draws_BK).sum(axis=0)
         clean = excluded_K == 0
         ends_2K = np.full((2, len(point_K)), np.nan)
         if clean.any():
-            ends_2K[:, clean] = np.quantile(draws_BK[:, clean], self.tails, axis=0)
+            ends_2K[:, clean] = self._ends(draws_BK[:, clean])
         for k in np.flatnonzero(~clean & (excluded_K < len(draws_BK))):
-            ends_2K[:, k] = np.quantile(draws_BK[~np.isnan(draws_BK[:, k]), k], self.tails)
+            ends_2K[:, k] = self._ends(draws_BK[~np.isnan(draws_BK[:, k]), k])
         return tuple(
             # Of several columns the first is the budget of one rollout.
             self._one(
-                float(point_K[k]),
+                point,
                 ends_2K[:, k],
                 int(excluded_K[k]),
                 len(draws_BK),
                 NO_RETRIES if k == 0 and len(point_K) > 1 else NO_HEADROOM,
             )
-            for k in range(len(point_K))
+            for k, point in enumerate(point_K)
         )
 
     def _one(self, point: float, ends: FloatArray, excluded: int, draws: int, undefined: str) -> TaxEstimate:

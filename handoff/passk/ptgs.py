@@ -140,15 +140,15 @@ class Sampler:
 
     def posterior(self, prompt: str) -> Posterior:
         """The current posterior of ``prompt``; a prompt never seen has the prior."""
-        held = self._prompts.get(prompt, _Prompt())
-        return Posterior.of(held.successes, held.failures, self.target)
+        counts = self._prompts.get(prompt, _Prompt())
+        return Posterior.of(counts.successes, counts.failures, self.target)
 
     def temperature(self, prompt: str) -> GroupTemperature:
         """The temperature of the next rollout group of ``prompt``; draws anew at every call."""
         posterior, target = self.posterior(prompt), self.target
-        held = self._prompts.setdefault(prompt, _Prompt())
-        rng = np.random.Generator(np.random.PCG64(derive(self.seed, "ptgs", prompt, held.asked)))
-        held.asked += 1
+        counts = self._prompts.setdefault(prompt, _Prompt())
+        rng = np.random.Generator(np.random.PCG64(derive(self.seed, "ptgs", prompt, counts.asked)))
+        counts.asked += 1
         drawn = posterior.draw(rng)
         return GroupTemperature(temperature_at(drawn, target, self.tau, self.reference), drawn, posterior.mean, target)
 
@@ -156,9 +156,9 @@ class Sampler:
         """Count a group: s~ <- gamma s~ + ``successes``, f~ <- gamma f~ + (``n`` - ``successes``)."""
         if not 0 <= successes <= n or n < 1:
             raise UsageError(f"{successes} successes in {n} rollouts: 0 <= successes <= n and 1 <= n must hold")
-        held = self._prompts.setdefault(prompt, _Prompt())
-        held.successes = self.gamma * held.successes + successes
-        held.failures = self.gamma * held.failures + (n - successes)
+        counts = self._prompts.setdefault(prompt, _Prompt())
+        counts.successes = self.gamma * counts.successes + successes
+        counts.failures = self.gamma * counts.failures + (n - successes)
 
     def advance(self) -> None:
         """Go to the next training step of the schedule."""
@@ -174,7 +174,7 @@ class Sampler:
             "seed": self.seed,
             "schedule": attrs.asdict(self.schedule),
             "step": self.step,
-            "prompts": {name: attrs.asdict(held) for name, held in sorted(self._prompts.items())},
+            "prompts": {name: attrs.asdict(counts) for name, counts in sorted(self._prompts.items())},
         }
 
     @classmethod
@@ -191,8 +191,8 @@ class Sampler:
                 seed=_whole(state["seed"]),
             )
             sampler.step = _whole(state["step"])
-            for name, held in state["prompts"].items():
-                prompt = _Prompt(**{key: _number(value) for key, value in held.items()})
+            for name, counts in state["prompts"].items():
+                prompt = _Prompt(**{key: _number(value) for key, value in counts.items()})
                 _whole(prompt.asked)
                 if min(prompt.successes, prompt.failures, prompt.asked) < 0:
                     raise DataError(f"the sampler's state has a negative count for prompt {name!r}")

@@ -7,20 +7,17 @@ uses the same random numbers at every size, so that the curve is smooth in size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
-from scipy.special import expit
 
 from handoff.errors import UsageError
-from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import estimate
 from handoff.estimation.estimands import Estimand, estimand
 from handoff.estimation.method import Intervals
-from handoff.estimation.table import Table
-from handoff.planning.population import NODES, Design, centre
+from handoff.planning.population import Design
 
 #: Endpoints of one simulated study: more do not fit into memory.
 MOST_CELLS = 20_000_000
@@ -76,129 +73,6 @@ class Curve:
             "needed": attrs.asdict(self.needed) if self.needed else None,
             "points": [attrs.asdict(point) for point in self.points],
         }
-
-
-def spread_out(
-    reach: Mapping[str, float], solve: Mapping[str, float]
-) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
-    """Guesses as :func:`from_guesses` takes them, from Solve by ``solver`` (any reacher) or by ``reacher/solver``.
-
-    A guess for a reacher and solver has precedence over one for the solver alone.  Raises
-    :class:`~handoff.errors.UsageError` where a cell has neither.
-    """
-    solvers = dict.fromkeys(key.rpartition("/")[2] for key in solve)
-    cells: dict[tuple[str, str], float] = {}
-    for w in reach:
-        for r in solvers:
-            guess = solve.get(f"{w}/{r}", solve.get(r))
-            if guess is None:
-                raise UsageError(f"no guess of Solve for reacher {w!r} and solver {r!r}")
-            cells[w, r] = guess
-    for key in solve:
-        w = key.rpartition("/")[0]
-        if w and w not in reach:
-            raise UsageError(f"a guess of Solve for {w!r}, but none of its Reach")
-    return dict(reach), cells
-
-
-def from_guesses(
-    reach: Mapping[str, float],
-    solve: Mapping[tuple[str, str], float],
-    *,
-    types: int = 6,
-    spread: float = 1.0,
-    pairing: float = 0.5,
-) -> Design:
-    """A population with Reach by reacher and Solve by (reacher, solver), alike in all ``types``.
-
-    ``spread`` is the standard deviation of tasks on the logit scale, ``pairing`` the share of seeds on which the arms
-    act on one random number.  Raises :class:`~handoff.errors.UsageError` for a missing cell, or a value outside (0, 1).
-    """
-    reachers = tuple(reach)
-    solvers = tuple(dict.fromkeys(solver for _, solver in solve))
-    if not reachers or not solvers:
-        raise UsageError("guess at least Reach of one reacher and Solve of one solver")
-    for w in reachers:
-        for r in solvers:
-            if (w, r) not in solve:
-                raise UsageError(f"no guess of Solve for reacher {w!r} and solver {r!r}")
-    for w, _ in solve:
-        if w not in reach:
-            raise UsageError(f"a guess of Solve for {w!r}, but none of its Reach")
-    if types < 1:
-        raise UsageError("a study has at least one task type")
-    reach_WG = np.array([[centre(reach[w], spread)] * types for w in reachers])
-    solve_WRG = np.array([[[centre(solve[w, r], spread)] * types for r in solvers] for w in reachers])
-    return Design(reachers, solvers, (1,) * types, 1, reach_WG, solve_WRG, spread, spread, pairing=pairing)
-
-
-def from_pilot(table: Table, *, pairing: float = 0.5) -> Design:
-    """A population like the pilot: its types, its Reach and Solve, tasks that differ as much as its tasks do.
-
-    Rates of a type are drawn towards those of all types by two tasks' worth of episodes, and no rate is 0 or 1.  The
-    spread of tasks within type is the logit-scale standard deviation whose variance of rates equals the pilot's
-    between-task component (analysis of variance, seed slots within tasks).
-    """
-    slots = len(table.slots)
-    reach_sd = _spread(table.arrived_WTS.sum(axis=2), np.full(table.arrived_WTS.shape[:2], slots), table.strata)
-    reached_WT = table.arrived_WTS.sum(axis=2)
-    won_WRT = table.won_WRTS.sum(axis=3)
-    many_RWT = np.broadcast_to(reached_WT, (len(table.solvers), *reached_WT.shape)).transpose(1, 0, 2)
-    solve_sd = _spread(won_WRT.reshape(-1, len(table.tasks)), many_RWT.reshape(-1, len(table.tasks)), table.strata)
-    reach_WG = np.empty((len(table.reachers), len(table.types)))
-    solve_WRG = np.empty((len(table.reachers), len(table.solvers), len(table.types)))
-    tasks_G = []
-    for g, type in enumerate(table.types):
-        mine_T = np.array([stratum == type for stratum in table.strata])
-        tasks_G.append(int(mine_T.sum()))
-        for w in range(len(table.reachers)):
-            episodes = slots * int(mine_T.sum())
-            whole = (reached_WT[w].sum() + 0.5) / (slots * len(table.tasks) + 1)
-            rate = (reached_WT[w, mine_T].sum() + 2 * slots * whole) / (episodes + 2 * slots)
-            reach_WG[w, g] = centre(float(rate), reach_sd)
-            for r in range(len(table.solvers)):
-                reached = int(reached_WT[w, mine_T].sum())
-                whole = (won_WRT[w, r].sum() + 0.5) / (reached_WT[w].sum() + 1)
-                rate = (won_WRT[w, r, mine_T].sum() + 2 * slots * whole) / (reached + 2 * slots)
-                solve_WRG[w, r, g] = centre(float(rate), solve_sd)
-    return Design(
-        table.reachers, table.solvers, tuple(tasks_G), slots, reach_WG, solve_WRG, reach_sd, solve_sd, pairing=pairing
-    )
-
-
-def _spread(counts_AT: FloatArray, trials_AT: FloatArray, strata: Sequence[str]) -> float:
-    """Logit-scale standard deviation of tasks within type, from counts of arms A on tasks T."""
-    within = between = 0.0
-    within_free = between_free = 0
-    episodes: list[float] = []
-    rates: list[float] = []
-    for counts_T, trials_T in zip(counts_AT, trials_AT, strict=True):
-        if trials_T.sum() > 0:
-            rates.append(float(np.clip(counts_T.sum() / trials_T.sum(), 0.02, 0.98)))
-        for type in dict.fromkeys(strata):
-            mine = [t for t, stratum in enumerate(strata) if stratum == type and trials_T[t] > 0]
-            if len(mine) < 2:
-                continue
-            n_T, k_T = np.array([trials_T[t] for t in mine], float), np.array([counts_T[t] for t in mine], float)
-            mean = k_T.sum() / n_T.sum()
-            between += float((n_T * (k_T / n_T - mean) ** 2).sum())
-            within += float((k_T * (1 - k_T / n_T)).sum())
-            between_free += len(mine) - 1
-            within_free += int(n_T.sum()) - len(mine)
-            episodes += n_T.tolist()
-    if not between_free or not within_free:
-        return 1.0  # one seed or one task per type: task differences cannot be told from chance
-    component = max(0.0, (between / between_free - within / within_free) / float(np.mean(episodes)))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    weights = weights / weights.sum()
-
-    def variance(sd: float) -> float:
-        """Of the arms' task rates, on average, if tasks differ by ``sd``."""
-        tasks_AN = [expit(centre(rate, sd) + sd * nodes) for rate in rates]
-        return float(np.mean([weights @ rate_N**2 - (weights @ rate_N) ** 2 for rate_N in tasks_AN]))
-
-    grid = np.arange(0.0, 4.01, 0.25)
-    return float(np.interp(component, [variance(float(sd)) for sd in grid], grid))
 
 
 def question(name: str, design: Design, a: str | None = None, b: str | None = None) -> Estimand:

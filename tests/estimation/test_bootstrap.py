@@ -17,6 +17,7 @@ from scipy import stats
 
 from handoff.errors import UsageError
 from handoff.estimation.bootstrap import Estimate, estimate
+from handoff.estimation.differences import Difference
 from handoff.estimation.draws import distributions
 from handoff.estimation.estimands import Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluation
@@ -25,7 +26,7 @@ from handoff.estimation.jackknife import jackknife
 from handoff.estimation.lookup import packing
 from handoff.estimation.method import Intervals
 from handoff.estimation.quantiles import order_statistics, quantiles
-from handoff.estimation.resampling import ordinary, plan_of, rescaled
+from handoff.estimation.resampling import joined, ordinary, plan_of, rescaled
 from handoff.estimation.table import Table
 
 BOTH = ("sft", "rl")
@@ -433,6 +434,25 @@ def test_order_statistics_are_those_of_the_sorted_values(size: int) -> None:
         for low, high in ((0.025, 0.975), (0.0003, 0.9997), (0.4, 0.6), (0.01, 0.02), (0.0, 1.0)):
             ranks = sorted({int(low * (size - 1)), int(high * (size - 1)), size - 1})
             assert order_statistics(values_B.copy(), ranks) == {rank: sorted_B[rank] for rank in ranks}
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_differences_take_the_same_draws_of_paired_tables_and_separate_ones_of_others(paired: bool) -> None:
+    first, second = unbalanced(seed=1), unbalanced(SIZES if paired else (4, 12), slots=2, seed=2)
+    estimands = [estimand("reach", reacher="rl"), estimand("solve", reacher="rl", solver="sft")]
+    plan = plan_of(first.strata, "paper")
+    if not paired:
+        plan = joined(plan, plan_of(second.strata, "paper"))
+    difference = Difference(Evaluation(first, estimands), Evaluation(second, estimands), paired)
+    values_EB = values_of(difference, plan, 300, seed=6)
+    counts_BT = counts_of(plan, 300, 6)
+    start = 0 if paired else len(first.tasks)
+    values = []
+    for table, weights_BT in ((first, counts_BT[:, : len(first.tasks)]), (second, counts_BT[:, start:])):
+        arrived_B = weights_BT @ table.arrived_WTS[1].sum(axis=1)
+        won_B = weights_BT @ table.won_WRTS[1, 0].sum(axis=1)
+        values.append(np.array([arrived_B / (len(table.tasks) * len(table.slots)), won_B / arrived_B]))
+    assert np.array_equal(values_EB, values[1] - values[0])
 
 
 @pytest.mark.parametrize("largest", [255, 256, 65_535, 65_536, 2**32 - 1, 2**32])

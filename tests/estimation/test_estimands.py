@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit import paper_tables
+from kit.tables import write_csv
 
 from handoff.errors import DataError, UsageError
 from handoff.estimation.bootstrap import Estimates, estimate
 from handoff.estimation.estimands import DECLARED, Estimand, arrival_curve, estimand, pairs, standard
 from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
-from handoff.estimation.table_csv import read_csv, write_csv
+from handoff.estimation.table_csv import read_csv
 from handoff.protocols.frontier.records import Endpoint, Trajectory
 from handoff.protocols.frontier.table import table_of
 from handoff.records import Certificate, Decision, Record, Step, Task

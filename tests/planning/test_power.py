@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from kit import paper_tables
 from kit.command import invoke
+from kit.tables import write_csv
 
 from handoff.errors import HandoffError, UsageError
 from handoff.estimation.estimands import estimand
 from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
-from handoff.estimation.table_csv import write_csv
-from handoff.planning.population import Design, centre
-from handoff.planning.power import curve, from_guesses, from_pilot, question, simulate, spread_out
+from handoff.planning.population import Design, centre, from_guesses, from_pilot, spread_out
+from handoff.planning.power import curve, question, simulate
 
 REACH = {"sft": 0.3, "rl": 0.8}
 SOLVE = {("sft", "sft"): 0.4, ("sft", "rl"): 0.9, ("rl", "sft"): 0.5, ("rl", "rl"): 0.95}
