@@ -19,7 +19,8 @@ run = study_command(
   handoff run --config study.toml
 
 A policy is a name bound by -p NAME=SPEC, or a SPEC itself: random, expert, noisy:EPS, tempered:T,
-actions:FILE, and for language models openai:URL#MODEL, hf:CHECKPOINT, vllm:CHECKPOINT (a folder or OWNER/NAME[/SUBFOLDER][@REVISION]).
+actions:FILE, and for language models openai:URL#MODEL, hf:CHECKPOINT, vllm:CHECKPOINT (a folder or
+OWNER/NAME[/SUBFOLDER][@REVISION]).
 In alfworld base, sft, rl and control mean small checkpoints that ship (builtin:NAME) unless they are bound.
 Typing the same command again resumes the run, or shows its result if it is complete.
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again).""",
