@@ -16,7 +16,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -128,11 +128,26 @@ def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(lambda: asyncio.run(main()))
         try:
-            return future.result()
+            with _raised():
+                return future.result()
         except KeyboardInterrupt:
             for loop, task in started:
                 loop.call_soon_threadsafe(task.cancel)
             raise
+
+
+@contextlib.contextmanager
+def _raised() -> Iterator[None]:
+    """Ctrl-C raises ``KeyboardInterrupt`` here.  The loop that waits would only note the first one."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, _received, None):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _nothing() -> None:

@@ -12,6 +12,7 @@ Nothing here needs an event loop, so all of it works in a notebook::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,21 @@ from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
 from handoff.protocols.audit import audit_run
-from handoff.protocols.registry import load, load_protocol
+from handoff.protocols.registry import load as load_run
+from handoff.protocols.registry import load_protocol
 from handoff.runs.run import Run
+
+
+def _path(given: object) -> Path:
+    """``given`` as a path.  Raises :class:`~handoff.errors.UsageError` for what is none."""
+    if not isinstance(given, str | PathLike) or "\0" in str(given):
+        raise UsageError(f"{given!r:.60} is no path")
+    return Path(given)
+
+
+def load(folder: str | Path) -> Any:
+    """Read the run in ``folder`` (:func:`handoff.protocols.registry.load`)."""
+    return load_run(_path(folder))
 
 
 def run(
@@ -61,7 +75,13 @@ def run(
     """
     design, adapter = load_protocol(protocol), registry.load(environment)
     bound = dict(policies or {})
+    for name, spec in bound.items():
+        if not isinstance(spec, str | Policy):
+            raise UsageError(f"policy {name!r} is bound to {spec!r:.60}, which is no spec and no policy")
     values: dict[str, Any] = {"split": adapter.splits[0], **settings}
+    for role, given in [(role, values.get(role, ())) for role in design.roles] + [("cross", cross or ())]:
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise UsageError(f"{role} is a list of names, not {given!r:.60}")
     if cross is not None:
         values |= dict.fromkeys(design.roles, tuple(cross))
     elif len(design.roles) == 1:
@@ -82,7 +102,7 @@ def run(
     chosen = {name: specs[name] if name in specs else bound[name] for name in names}
     model_options = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
     prepared = design.prepare(environment, dict(options or {}), config, chosen, model_options)
-    folder = prepared.default_folder if out is None else Path(out)
+    folder = prepared.default_folder if out is None else _path(out)
     prepared.run(folder, Where(workers=workers, ray=ray), progress)
     return design.load(folder)
 
@@ -100,8 +120,9 @@ def estimate(
 
     ``table`` is a study of the protocol ``frontier``, its folder, a CSV file or a table.
     """
-    if isinstance(table, str | Path):
-        table = load(table) if Path(table).is_dir() else read_csv(Path(table))
+    if not isinstance(table, Table | Run):
+        path = _path(table)
+        table = load_run(path) if path.is_dir() else read_csv(path)
     if isinstance(table, Run):
         crossing = getattr(table, "table", None)
         if not isinstance(crossing, Table):
@@ -121,7 +142,7 @@ def audit(
     progress: Progress | None = None,
 ) -> Audit:
     """Audit the run in ``folder`` (:func:`handoff.protocols.audit.audit_run`)."""
-    return audit_run(Path(folder), options, Where(workers=workers, ray=ray), progress, replay, templates)
+    return audit_run(_path(folder), options, Where(workers=workers, ray=ray), progress, replay, templates)
 
 
 __all__ = ["audit", "estimate", "load", "run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 import handoff
-from handoff.errors import StoreError, UsageError
+from handoff.errors import DataError, StoreError, UsageError
 from handoff.policies.policy import scripted
 
 POLICIES = {"sft": "noisy:0.6", "rl": "expert"}
@@ -127,3 +128,90 @@ def test_a_wrong_request_is_one_sentence(tmp_path: Path, arguments: dict[str, An
     with pytest.raises(UsageError, match=message):
         handoff.run("sokoban", **{"cross": ["expert"], "out": tmp_path / "run", "workers": 0, **arguments})
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("given", [None, 3, b"x", [], "a\0b"])
+def test_what_is_no_path_is_refused(given: Any) -> None:
+    for call in (handoff.load, handoff.audit, handoff.estimate):
+        with pytest.raises(UsageError, match="is no path"):
+            call(given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cross": "sft"}, "cross is a list of names, not 'sft'"),
+        ({"reachers": "sft", "solvers": ["rl"]}, "reachers is a list of names"),
+        ({"reachers": None, "solvers": ["rl"]}, "reachers is a list of names, not None"),
+        ({"cross": ["sft"], "policies": {"sft": 3}}, "policy 'sft' is bound to 3"),
+        ({"cross": ["sft", "rl"], "out": 3}, "3 is no path"),
+    ],
+)
+def test_a_wrong_type_in_a_request_is_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    request = {"policies": POLICIES, "tasks": 6, "slots": 1, "workers": 0, "out": tmp_path / "run", **settings}
+    with pytest.raises(UsageError, match=message):
+        handoff.run("sokoban", **request)
+    assert not (tmp_path / "run").exists()
+
+
+class Quitter(First):
+    def decide(self, requests: Sequence[handoff.Request]) -> list[handoff.Decision]:
+        raise SystemExit(0)
+
+
+class Generous(First):
+    def decide(self, requests: Sequence[handoff.Request]) -> list[handoff.Decision]:
+        return super().decide(requests) * 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"), [(Quitter(), "ended the program"), (Generous(), "gave 6 decisions for 3 requests")]
+)
+def test_a_policy_that_ends_the_program_or_gives_too_many_decisions_is_refused(
+    policy: handoff.Policy, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        handoff.run("sokoban", cross=["a"], policies={"a": policy}, tasks=3, slots=1, out=tmp_path / "run", workers=0)
+
+
+def test_a_script_without_a_guard_ends_and_is_told_of_it(tmp_path: Path) -> None:
+    study(tmp_path / "run")
+    (tmp_path / "script.py").write_text("import handoff\nhandoff.audit('run', workers=1)\n")
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert 'put the call under `if __name__ == "__main__":`' in done.stderr
+
+
+IN_A_LOOP = """
+import asyncio, handoff, os, signal, sys, threading, time
+
+class Slow(handoff.Policy):
+    def decide(self, requests):
+        from handoff.policies.policy import scripted
+        print("acts", flush=True)
+        time.sleep(0.05)
+        return [scripted(request, request.record.admissible[0]) for request in requests]
+    def describe(self):
+        return {"rule": "slow"}
+
+async def main():
+    handoff.run("sokoban", cross=["a"], policies={"a": Slow()}, slots=50, out="run", workers=0)
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_interrupt_stops_a_run_inside_an_event_loop(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(IN_A_LOOP)
+    child = subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "acts\n"
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode != 0
+    assert "stopped by the user" in errors
+    assert not (tmp_path / "run" / "seal.json").exists()

@@ -103,10 +103,12 @@ def _option(cls: type, stated: Setting) -> Callable[[F], F]:
 
 
 def _number(stated: Setting) -> Any:
-    least = stated.least if stated.least is not None else float("-inf")
-    most = stated.most if stated.most is not None else float("inf")
     if stated.kind is float:
+        least = stated.least if stated.least is not None else float("-inf")
+        most = stated.most if stated.most is not None else float("inf")
         return numbers.Real(least, most, open=stated.open)
+    least = stated.least if stated.least is not None else -(2**63)
+    most = stated.most if stated.most is not None else 2**63 - 1
     if stated.word is not None:
         return numbers.OrWord(int(least), int(most), stated.word)
     return numbers.Whole(int(least), int(most))

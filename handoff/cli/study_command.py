@@ -105,7 +105,12 @@ def study_command(
         command = option(command)
     epilog = f"\b\nExamples:\n{examples.strip(chr(10))}" if examples else None
     text = help or (protocol.__doc__ or "").strip()
-    return click.command(name or protocol.name, cls=Command, help=text, epilog=epilog)(command)
+    made = click.command(name or protocol.name, cls=Command, help=text, epilog=epilog)(command)
+    flags = [flag for parameter in made.params for flag in (*parameter.opts, *parameter.secondary_opts)]
+    twice = next((flag for flag in flags if flags.count(flag) > 1), None)
+    if twice is not None:
+        raise UsageError(f"the protocol {protocol.name!r} has a setting whose option {twice} is taken; rename it there")
+    return made
 
 
 def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from handoff.episodes.pool import T
+from handoff.errors import DataError
 from handoff.policies.policy import Policy, Request, Served
 from handoff.records import Decision
 
@@ -38,10 +39,14 @@ class Batcher:
                         decisions = await asyncio.to_thread(self.policy.decide, requests)
                     else:
                         decisions = self.policy.decide(requests)
+                    if len(decisions) != len(batch):
+                        raise DataError(f"a policy gave {len(decisions)} decisions for {len(batch)} requests")
                     for (_, future), decision in zip(batch, decisions, strict=True):
                         if not future.done():
                             future.set_result(decision)
                 except BaseException as error:
+                    if isinstance(error, SystemExit):  # else the process would end as if the work were done
+                        error = DataError("a policy ended the program (SystemExit) instead of deciding")
                     for _, future in batch:
                         if not future.done():
                             future.set_exception(error)

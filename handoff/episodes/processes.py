@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import pickle
 import time
 from collections import deque
@@ -87,6 +88,10 @@ class _Line:
             except BrokenProcessPool:
                 self._lose(answers)
                 continue
+            except Exception as error:  # nobody else would tell those who wait
+                for answer in answers:
+                    answer.set_exception(error)
+                continue
             call: asyncio.Future[Any] = asyncio.wrap_future(sent)
             self.sent.add(call)
             call.add_done_callback(partial(self._receive, answers))
@@ -125,6 +130,11 @@ class Processes(Workers):
     def __init__(self, name: str, options: Mapping[str, Any], count: int) -> None:
         if count < 0:
             raise UsageError(f"the number of workers is 0 (this process) or more, not {count}")
+        if count and getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
+            raise UsageError(
+                'the script is being imported by a worker process: put the call under `if __name__ == "__main__":`, '
+                "or ask for workers=0"
+            )
         self.count = count
         self._lines = [_Line(number, Children(1, _start_worker, (name, dict(options)))) for number in range(count)]
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from handoff.cli import group
 from handoff.cli.settings import Command, options_of
+from handoff.cli.study_command import study_command
 from handoff.errors import UsageError
 from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.rollouts import ROLLOUTS
@@ -24,6 +25,7 @@ class Toy:
     names: tuple[str, ...] = setting("Who.", kind=str, default=(), repeats=True, singular="name", group="policies")
     mode: str = setting("Which way.", kind=str, default="fast", choices=("fast", "slow"))
     strict: bool = setting("Whether to be strict.", kind=bool, default=False, negative="lenient")
+    any_size: int = setting("Any whole number.", kind=int, default=0)
     hidden: int = setting("For files.", kind=int, default=0, on_command_line=False)
 
 
@@ -92,6 +94,23 @@ def test_every_setting_of_a_protocol_is_an_option_of_its_command(name: str, prot
     for one in protocol.settings():
         flag = f"--{(one.singular or one.name).replace('_', '-')} "
         assert (flag in shown) == one.on_command_line, one
+
+
+def test_a_setting_without_bounds_takes_any_whole_number() -> None:
+    assert given("--any-size", "-7") == {"any_size": -7}
+
+
+def test_a_setting_that_takes_an_option_of_all_protocols_is_refused() -> None:
+    @attrs.frozen(kw_only=True)
+    class Clashing(ROLLOUTS.config):  # type: ignore[misc, name-defined]
+        workers: int = setting("How many.", kind=int, default=1)
+
+    class Clash(type(ROLLOUTS)):  # type: ignore[misc]
+        name = "clash"
+        config = Clashing
+
+    with pytest.raises(UsageError, match="'clash' has a setting whose option --workers is taken"):
+        study_command(Clash())
 
 
 def test_a_default_is_within_its_own_range() -> None:
