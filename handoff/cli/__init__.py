@@ -19,7 +19,7 @@ from click.shell_completion import shell_complete
 
 from handoff import __version__, signals
 from handoff.cli import streams
-from handoff.errors import HandoffError
+from handoff.errors import HandoffError, UsageError
 
 #: Sub-command -> its line in ``handoff --help``.  The module ``handoff.cli.NAME`` defines a click command of that name.
 COMMANDS = {
@@ -53,8 +53,7 @@ class _Lazy(click.Group):
             assert isinstance(command, click.Command)
             return command
         if cmd_name in _commands():
-            loaded = _commands()[cmd_name].load()
-            return loaded if isinstance(loaded, click.Command) else None
+            return _plugin_command(cmd_name)
         if cmd_name in _protocols():
             from handoff.cli.study_command import study_command
             from handoff.protocols.registry import load_protocol
@@ -73,9 +72,9 @@ class _Lazy(click.Group):
             return f"Run the protocol {name!r} of an installed package."
         try:
             command = self.get_command(ctx, name)
-        except Exception as error:  # a broken plug-in must not take the help along
-            return f"(cannot be loaded: {type(error).__name__}: {error})"
-        return command.get_short_help_str(limit=100) if command is not None else "(is no command)"
+        except HandoffError as error:  # a broken plug-in must not take the help along
+            return f"({error})"
+        return command.get_short_help_str(limit=100) if command is not None else ""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,6 +88,17 @@ class _Lazy(click.Group):
             if near and "Did you mean" not in error.message:
                 raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
             raise
+
+
+def _plugin_command(name: str) -> click.Command:
+    """The command of an installed package.  Raises :class:`~handoff.errors.UsageError` if the package is broken."""
+    try:
+        loaded = _commands()[name].load()
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"the command {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(loaded, click.Command):
+        raise UsageError(f"the command {name!r} cannot be loaded: it is no click command")
+    return loaded
 
 
 def _commands() -> dict[str, metadata.EntryPoint]:
