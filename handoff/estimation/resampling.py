@@ -109,7 +109,7 @@ class Plan:
         return sum(len(stratum.tasks) for stratum in self.strata)
 
     def scale_T(self) -> FloatArray:
-        """The weight of a taken task: n_h / m_h in a stratum of n_h tasks of which m_h are taken.
+        """The weight of a taken task: n_h / m_h, where a draw takes m_h of the stratum's n_h tasks.
 
         Where that is the same in all strata it is 1: a common factor leaves every ratio unchanged.
         """

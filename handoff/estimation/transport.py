@@ -213,7 +213,7 @@ class Transport:
     types: tuple[str, ...]
     #: Named ``transport_<quantity>`` (``QUANTITIES``), by type and, with type ``None``, for the whole.
     estimates: Estimates
-    #: Types of which the external split reached no state: they have no prediction, and neither has the whole.
+    #: Types without a reached state in the external split.  They have no prediction, and neither has the whole.
     without_states: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from handoff.passk.tax import (
 
 DRAWS = 1_000
 LEVEL = 0.95
-#: Numbers of one array, of which there are about ten (8 bytes each).
+#: The most numbers in one array.  A comparison holds about ten arrays, with 8 bytes per number.
 MOST_NUMBERS = 100_000_000
 #: More draws than this share in which a number is undefined refuse its interval.
 EXCLUDED_LIMIT = 0.01

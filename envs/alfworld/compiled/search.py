@@ -104,7 +104,7 @@ class Search:
         return self.won(state) if distance == 0 else self.within(state, distance)
 
     def _by_local(self, state: int, actions: int) -> bool:
-        """Whether a win takes at most ``actions`` actions, the first of which is no move."""
+        """Whether at most ``actions`` actions win, where the first is no move."""
         memo = self._local[actions]
         key = state & self.relevance.bits(actions)
         answer = memo.get(key)
@@ -121,7 +121,7 @@ class Search:
         return answer
 
     def _by_move(self, state: int, actions: int) -> bool:
-        """Whether a win takes at most ``actions`` actions, the first of which is a move."""
+        """Whether at most ``actions`` actions win, where the first is a move."""
         rest = state & ~self._place_mask
         memo = self._moved[actions]
         key = rest & self.relevance.bits(actions)

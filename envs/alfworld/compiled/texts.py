@@ -34,7 +34,7 @@ JOINTS = ("list_empty", "list_separator", "list_last_separator")
 
 
 class Branch:
-    """The first alternative of which a mask is set in the state; each is expanded when first taken."""
+    """The first alternative with a mask that is set in the state; each is expanded when first taken."""
 
     __slots__ = ("alternatives",)
 
