@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from handoff.auditing.checks import Audit, check_identity, check_order, read_run
+from handoff.auditing.checks import Audit, check_folder, check_identity, check_order, read_run
 from handoff.auditing.policies import check_policies
 from handoff.auditing.reference import Reference
 from handoff.episodes.start import Where
 from handoff.progress import Progress, Silent
 from handoff.protocols.registry import protocol_of_run
 from handoff.runs.chain import Damage
-from handoff.runs.folder import read_manifest
+from handoff.runs.folder import read_keys, read_manifest
 
 #: The checks of the reference environment itself.
 REFERENCE_CLAIMS = {
@@ -47,8 +47,10 @@ def audit_run(
     audit, run = read_run(folder, protocol.load)
     if run is None:
         return audit
+    audit.templates = tuple(templates)
+    check_folder(audit, run)
     check_identity(audit, run)
-    check_order(audit, protocol.plan(run.tasks, run.config), run.keys())
+    check_order(audit, protocol.plan(run.tasks, run.config), read_keys(folder))
     protocol.check(audit, run, templates)
     check_policies(audit, run)
     if not replay:
