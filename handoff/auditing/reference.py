@@ -7,13 +7,14 @@ from typing import Any
 
 import attrs
 
-from handoff import registry, signals
+from handoff import signals
 from handoff.auditing.checks import Audit
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import UsageError
+from handoff.guard.adapter import opened
 from handoff.records import Task
 from handoff.runs.run import Run
 from handoff.runs.selection import draw_tasks
@@ -46,19 +47,18 @@ class Reference:
         options = dict(stated) if isinstance(stated, dict) else {}
         options.pop("trust_games", None)
         options.update(self.overrides)
-        environment = registry.create(name, options)
-        try:
+        with opened(name, options, self.where.step_timeout) as environment:
             options = reference_options(environment, options)
             available = list(environment.tasks(self.run.config.split))
             self.tasks = {task.id: task for task in available}
             self._check_tasks(available)
             chosen = [self.tasks[task.id] for task in self.run.tasks if task.id in self.tasks]
             described = {"name": environment.name, **environment.describe(chosen)}
-        finally:
-            environment.close()
         claim = "versions and digests of the environment are those that the run recorded"
         different = differing_keys(dict(identity["environment"]), described)
-        self.audit.check("environment", claim).require(not different, f"these differ here: {', '.join(different)}")
+        check = self.audit.check("environment", claim)
+        check.require(not different, f"these differ here: {', '.join(different)}")
+        check.notes.extend(environment.call.remarks)
         self.pool = Pool(start(name, options, self.where))
         return self
 

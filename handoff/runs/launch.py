@@ -13,7 +13,7 @@ from handoff import signals
 from handoff.canonical import digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import Interrupted
+from handoff.errors import HandoffError, Interrupted, StoreError
 from handoff.policies import Policy, Served
 from handoff.progress import Progress, Silent
 from handoff.records import Task
@@ -48,6 +48,8 @@ class Prepared:
     carry_out: Callable[[Running], Awaitable[dict[str, float]]]
     #: Further remarks for the manifest's ``host`` part, which is not part of the run's identity.
     remarks: Mapping[str, Any] = attrs.Factory(dict)
+    #: Failures that stopped nothing, for the user.
+    failures: Sequence[str] = ()
 
     @property
     def digest(self) -> str:
@@ -69,15 +71,20 @@ class Prepared:
 
         ``concurrency`` is the number of episodes in flight (default: four per worker, or as many as the policies can
         make use of).  Returns remarks on the folder and on how the work went.  Raises
-        :class:`~handoff.errors.Interrupted` if a worker or a server went away; every finished record is kept.
+        :class:`~handoff.errors.Interrupted` if a worker or a server went away, and
+        :class:`~handoff.errors.EnvironmentFault` or :class:`~handoff.errors.PolicyFault` if one of these failed; every
+        finished record is kept.
         """
         host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
         host.update(self.remarks)
+        where = where or Where()
+        if where.step_timeout is not None:
+            host["step_timeout"] = where.step_timeout
         with Store(folder, self.identity, self.plan, host) as store:
             try:
-                remarks = list(store.dropped)
+                remarks = [*self.failures, *store.dropped]
                 if store.owed:
-                    remarks += self._work(store, where or Where(), progress or Silent(), concurrency)
+                    remarks += self._work(store, where, progress or Silent(), concurrency)
                 store.complete()
                 return remarks
             except Interrupted as error:
@@ -86,6 +93,10 @@ class Prepared:
                 raise Interrupted(f"{why}; {_owed(store)}") from error
             except KeyboardInterrupt:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
+            except StoreError:  # it says what is kept
+                raise
+            except HandoffError as error:
+                raise type(error)(f"{error}; {_owed(store)}") from error
 
     def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:
         """Finish the owed records.  Returns remarks on how the work went."""
