@@ -21,6 +21,7 @@ from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
 from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
+from handoff.policies.guard import require_attributes
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
@@ -170,9 +171,11 @@ class Protocol(ABC, Generic[C, R]):
             available = instance.tasks(config.split)
             tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
             acting = _policies({name: policies[name] for name in self.policies(config)}, models)
-            signals.run(lambda: introduce(acting.values()))
+            signals.run(lambda: introduce(acting))
+            for name, policy in acting.items():
+                require_attributes(policy, name)
             config = self.settle(config, acting)
-            described = {name: describe(policies[name], policy) for name, policy in acting.items()}
+            described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
         failures = instance.call.remarks
 

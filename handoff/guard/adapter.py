@@ -12,21 +12,20 @@ of ``reset`` (:class:`~handoff.errors.TaskFault`).
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
 from handoff import registry, signals
-from handoff.canonical import canonical, parse
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
+from handoff.guard.failures import failure
 from handoff.guard.host_state import kept
-from handoff.guard.values import MOST_CHARACTERS, MOST_ITEMS, checker, described, problem
+from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
 from handoff.records import Certificate, Record, Task
-from handoff.text import printable, reason
+from handoff.text import printable
 
 T = TypeVar("T")
 
@@ -89,7 +88,12 @@ class _Snapshots(Guarded):
 
     def restore(self, snapshot: Any) -> Record:
         inner: Any = self.inner
-        return self.call("restore()", lambda: _checked(inner.restore(snapshot.value), _RECORD))
+
+        def work() -> Record:
+            record: Record = _checked(inner.restore(snapshot.value), _RECORD)
+            return record
+
+        return self.call("restore()", work)
 
 
 class _FrontierOracle(Guarded):
@@ -173,7 +177,7 @@ class Call:
         if isinstance(error, _Wrong):
             return EnvironmentFault(f"{words} returned what it must not: {error}; {advice}")
         if not isinstance(error, HandoffError):
-            return EnvironmentFault(f"{words} raised {reason(error)}{place(error)}; {advice}")
+            return EnvironmentFault(f"{words} raised {failure(error)}; {advice}")
         if contract and isinstance(error, UsageError | DataError):
             if not self._task:
                 return error
@@ -244,15 +248,6 @@ def opened(name: str, options: Mapping[str, Any], timeout: float | None = None) 
             environment.close()
 
 
-def place(error: BaseException) -> str:
-    """File and line where an exception was raised, in parentheses; "" for one that has none."""
-    trace, where = error.__traceback__, ""
-    while trace is not None:
-        file = os.path.basename(trace.tb_frame.f_code.co_filename)
-        where, trace = f" ({printable(file[:60])}, line {trace.tb_lineno})", trace.tb_next
-    return where
-
-
 def _said(error: HandoffError) -> str:
     """The text of an error that is a sentence already."""
     try:
@@ -317,16 +312,10 @@ def _outcomes(value: Any, call: Call) -> tuple[tuple[float, Hashable], ...]:
 
 
 def _json(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise _Wrong(f"it is {described(value)}, not a mapping")
     try:
-        text = canonical(dict(value))
-        if len(text) > MOST_CHARACTERS:
-            raise _Wrong(f"it has {len(text):,} characters as JSON; at most {MOST_CHARACTERS:,} are taken")
-        facts: dict[str, Any] = parse(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _Wrong(f"it is not JSON-safe ({reason(error)})") from None
-    return facts
+        return json_object(value)
+    except ValueError as error:
+        raise _Wrong(str(error)) from None
 
 
 def _facts(value: Any, name: str) -> dict[str, Any]:

@@ -7,14 +7,15 @@ of a tuple, NaN and infinity are all refused, in words that name the field, its 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
-from handoff.text import printable
+from handoff.canonical import canonical, parse
+from handoff.text import printable, reason
 
 #: What is wrong with a value, of which the second argument is the name; ``None``: nothing.
 Checker = Callable[[Any, str], str | None]
@@ -39,6 +40,20 @@ def checker(kind: Any) -> Checker:
     if attrs.has(kind):
         return _fields(kind)
     return {str: _text, float: _number, int: _whole}.get(kind) or _exact(kind)
+
+
+def json_object(value: object) -> dict[str, Any]:
+    """The JSON form of a mapping.  Raises ``ValueError`` that says what is wrong with it."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"it is {described(value)}, not a mapping")
+    try:
+        text = canonical(dict(value))
+        facts: dict[str, Any] = parse(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"it is not JSON-safe ({reason(error)})") from None
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"it has {len(text):,} characters as JSON; at most {MOST_CHARACTERS:,} are taken")
+    return facts
 
 
 def described(value: object) -> str:
