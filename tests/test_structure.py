@@ -55,7 +55,7 @@ VOCABULARY = {
 ONLY = {
     **STATISTICS,
     "envs": VOCABULARY,
-    "conformance": (VOCABULARY - {"plugin"}) | {"guard", "registry"},
+    "conformance": (VOCABULARY - {"plugin"}) | {"guard", "registry", "signals"},
     "testing": {"conformance", "environment"},
     "plugin": {"children", "progress", "text", "errors"},
     **{part: {"environment", "records", "seeds", "canonical", "errors"} for part in ("frontier", "replay")},

@@ -5,8 +5,8 @@ returns becomes :class:`~handoff.errors.EnvironmentFault`: one sentence that nam
 value.  Text of an adapter is untrusted and made safe to print.
 
 Two kinds of errors keep their class, for they are part of the contract: ``UsageError`` and ``DataError`` of the
-constructor, ``tasks``, ``describe`` and ``reference_options`` (a wrong option or split, missing data), and ``DataError``
-of ``reset`` (:class:`~handoff.errors.TaskFault`).
+constructor, ``tasks``, ``describe`` and ``reference_options`` (a wrong option or split, missing data), and
+``DataError`` of ``reset`` (:class:`~handoff.errors.TaskFault`).
 """
 
 from __future__ import annotations

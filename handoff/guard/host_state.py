@@ -1,7 +1,7 @@
 """What an adapter may change in the process of the toolkit, put back after each of its calls.
 
-The working folder, the standard streams, the file mode mask, the recursion limit, the handlers of the signals that end a
-run, and the filters of warnings.  Standard output belongs to results, so an adapter's own goes to standard error.
+The working folder, the standard streams, the file mode mask, the recursion limit, the handlers of the signals that end
+a run, and the filters of warnings.  Standard output belongs to results, so an adapter's own goes to standard error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Are values from outside of exactly the declared types?
 
-A record must survive its JSON form, so nothing is converted: a ``numpy.bool_``, a subclass of ``str``, a set in the place
-of a tuple, NaN and infinity are all refused, in words that name the field, its value and the right type.
+A record must survive its JSON form, so nothing is converted: a ``numpy.bool_``, a subclass of ``str``, a set in the
+place of a tuple, NaN and infinity are all refused, in words that name the field, its value and the right type.
 """
 
 from __future__ import annotations
