@@ -15,6 +15,12 @@ from handoff.protocols.registry import protocol_of_run
 from handoff.runs.chain import Damage
 from handoff.runs.folder import read_manifest
 
+#: The checks of the reference environment itself.
+REFERENCE_CLAIMS = {
+    "tasks": "the tasks are what the selection seed draws from the split",
+    "environment": "versions and digests of the environment are those that the run recorded",
+}
+
 
 def audit_run(
     folder: Path,
@@ -27,7 +33,8 @@ def audit_run(
     """Audit the run in ``folder``, of any protocol.
 
     ``options`` are environment options that take the place of those that the run was made with (where its data lies
-    now); ``replay`` false leaves out the checks that need the environment; ``where`` says where that lives;
+    now); ``replay`` false leaves out the checks that need the environment, which are then called not done; ``where``
+    says where that lives;
     ``templates`` are files of prompt templates that may be rendered beside the toolkit's own.  Raises
     :class:`~handoff.errors.StoreError` if ``folder`` is no run and :class:`~handoff.errors.UsageError` if its protocol,
     environment or data cannot be found.
@@ -44,10 +51,16 @@ def audit_run(
     check_order(audit, protocol.plan(run.tasks, run.config), run.keys())
     protocol.check(audit, run, templates)
     check_policies(audit, run)
-    if replay:
+    if not replay:
+        audit.leave_out({**REFERENCE_CLAIMS, **protocol.replays}, "only the records were to be checked")
+    else:
         bar = progress or Silent()
         with Reference(audit, run, options or {}, where or Where()) as reference:
+            before = len(audit.checks)
             reference.certify(lambda pool, tasks, lanes: protocol.certify(audit, run, pool, tasks, bar, lanes))
+            missing = sum(task.id not in reference.tasks for task in run.tasks)
+            for check in audit.checks[before:] if missing else ():
+                check.owe(f"{missing} of {len(run.tasks)} tasks were not found")
     return audit
 
 

@@ -1,8 +1,13 @@
-"""An audit is a list of named checks: the claim of each, how many things it looked at, and every failure in words."""
+"""An audit is a list of named checks: the claim of each, how many things it looked at, and every failure in words.
+
+A check has passed, has failed, or was not done.  One that looked at nothing was not done, and says why: there was
+nothing to look at (:meth:`Check.excuse`), or something was due and could not be looked at (:meth:`Check.owe`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +23,14 @@ from handoff.runs.identity import stated_seeds
 from handoff.runs.run import Run
 
 
+class State(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_DONE = "not done"
+
+
 @attrs.define
 class Check:
     """One claim, and how it held."""
@@ -29,10 +42,37 @@ class Check:
     failures: list[str] = attrs.Factory(list)
     #: Limits of the check's reach.
     notes: list[str] = attrs.Factory(list)
+    #: What was due and could not be looked at, in words.
+    owed: list[str] = attrs.Factory(list)
+    #: Why there was nothing to look at, in words.
+    excuses: list[str] = attrs.Factory(list)
+
+    @property
+    def state(self) -> State:
+        if self.failures:
+            return State.FAILED
+        return State.PASSED if self.count and not self.owed else State.NOT_DONE
 
     @property
     def passed(self) -> bool:
-        return not self.failures
+        return self.state is State.PASSED
+
+    @property
+    def due(self) -> bool:
+        """Whether it was not done though something was due.  Without an excuse that is taken for granted."""
+        return self.state is State.NOT_DONE and bool(self.owed or not self.excuses)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the audit does not pass because of this check."""
+        return self.state is State.FAILED or self.due
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was not done; ``None`` if it was."""
+        if self.state is not State.NOT_DONE:
+            return None
+        return "; ".join(self.owed or self.excuses or ["it looked at nothing"])
 
     def require(self, condition: bool, failure: str) -> bool:
         """Count one thing; ``failure`` says in words that ``condition`` does not hold.  Returns ``condition``."""
@@ -46,6 +86,14 @@ class Check:
         self.count += 1
         self.failures.extend(f"{label}: {problem}" for problem in problems)
 
+    def owe(self, reason: str) -> None:
+        """State that something was due and was not looked at: the audit does not pass."""
+        self.owed.append(reason)
+
+    def excuse(self, reason: str) -> None:
+        """State why there may be nothing to look at, or why nobody wants it: it counts where nothing was looked at."""
+        self.excuses.append(reason)
+
 
 @attrs.define
 class Audit:
@@ -56,7 +104,8 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        """No check failed, and none left undone what was due."""
+        return not any(check.blocks for check in self.checks)
 
     def check(self, name: str, claim: str) -> Check:
         """Add a check."""
@@ -64,8 +113,13 @@ class Audit:
         self.checks.append(check)
         return check
 
+    def leave_out(self, claims: Mapping[str, str], reason: str) -> None:
+        """Add checks, by name, that nobody wants done."""
+        for name, claim in claims.items():
+            self.check(name, claim).excuse(reason)
+
     def to_json(self) -> dict[str, Any]:
-        keys = ("name", "claim", "count", "passed", "failures", "notes")
+        keys = ("name", "claim", "count", "passed", "state", "due", "reason", "failures", "notes")
         return {
             "passed": self.passed,
             "checks": [{key: getattr(check, key) for key in keys} for check in self.checks],

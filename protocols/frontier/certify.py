@@ -22,6 +22,12 @@ from handoff.protocols.frontier.records import Endpoint, Trajectory
 from handoff.protocols.frontier.study import Study
 from handoff.records import Certificate, Task, to_json
 
+CLAIMS = {
+    "replay": "every trajectory's records are equal on the reference engine",
+    "continuations": "every continuation's records are equal on the reference engine",
+    "frontier": "every membership check and distance, searched again, is the same",
+}
+
 
 @attrs.frozen
 class _Pass:
@@ -59,11 +65,9 @@ async def certify(
     ``pool`` holds reference environments and ``tasks`` the study's tasks by id, with their sources; a missing task
     was already reported.
     """
-    checks = _Checks(
-        audit.check("replay", "every trajectory's records are equal on the reference engine"),
-        audit.check("continuations", "every continuation's records are equal on the reference engine"),
-        audit.check("frontier", "every membership check and distance, searched again, is the same"),
-    )
+    checks = _Checks(*(audit.check(name, claim) for name, claim in CLAIMS.items()))
+    if not any(trajectory.arrived for trajectory in study.trajectories.values()):
+        checks.ends.excuse("no trajectory arrived")
     passes = []
     for cell in study.cells():
         trajectory = study.trajectories.get(cell)

@@ -66,6 +66,8 @@ def _check_seeds(audit: Audit, study: Study) -> None:
 
 def _check_inputs(audit: Audit, study: Study) -> None:
     check = audit.check("inputs", "every recorded input is what the records show; solvers of one clone got the same")
+    if not any(True for _ in study.decisions()):
+        check.excuse("no policy had anything to decide")
 
     def require(
         cell: Cell | EndpointCell, reset: Record, before: Sequence[Step], steps: Sequence[Step], budget: int

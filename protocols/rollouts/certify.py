@@ -17,15 +17,19 @@ from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.records import Task
 from handoff.replay import records_digest
 
+CLAIMS = {
+    "replay": "every rollout's records and success are equal on the reference engine",
+    "inputs": "every recorded input is what the replayed records show, at the stated temperature",
+    "texts": "every text gives its action, by the stated rule and the admissible actions there",
+}
+
 
 async def certify(
     audit: Audit, study: RolloutStudy, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
 ) -> None:
     """Add the checks ``replay`` and ``inputs`` of a rollouts run: each episode again, its records' digest, its success
     and everything that its policy was given equal."""
-    check = audit.check("replay", "every rollout's records and success are equal on the reference engine")
-    inputs = audit.check("inputs", "every recorded input is what the replayed records show, at the stated temperature")
-    texts = audit.check("texts", "every text gives its action, by the stated rule and the admissible actions there")
+    check, inputs, texts = (audit.check(name, claim) for name, claim in CLAIMS.items())
     budget = study.config.budget
 
     async def one(rollout: Rollout, tick: Tick) -> None:
