@@ -33,6 +33,7 @@ from handoff.progress import Progress
 from handoff.protocols.audit import audit_run
 from handoff.protocols.registry import load as load_run
 from handoff.protocols.registry import load_protocol
+from handoff.runs.register import register as register_plan
 from handoff.runs.run import Run
 
 
@@ -57,6 +58,7 @@ def run(
     options: Mapping[str, Any] | None = None,
     models: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
+    register: str | Path | None = None,
     workers: int | None = None,
     ray: str | None = None,
     progress: Progress | None = None,
@@ -67,7 +69,8 @@ def run(
     ``policies`` are specs (or :class:`~handoff.policies.policy.Policy` objects) by name; ``cross`` names policies that
     have every role (else give ``reachers`` and ``solvers``).  ``options`` are the environment's, ``models`` the options
     of all language models, ``settings`` the fields of the protocol's configuration, such as ``tasks`` and ``depth``.
-    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``).
+    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``), ``register`` a file for the plan, written before
+    the first episode (:mod:`handoff.runs.register`).
 
     Returns the protocol's study: of the protocol ``frontier`` a :class:`~handoff.protocols.frontier.study.Study`.
     Raises :class:`~handoff.errors.UsageError` for a wrong request and :class:`~handoff.errors.Interrupted` if the work
@@ -103,6 +106,8 @@ def run(
     model_options = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
     prepared = design.prepare(environment, dict(options or {}), config, chosen, model_options)
     folder = prepared.default_folder if out is None else _path(out)
+    if register is not None:
+        register_plan(_path(register), prepared.identity, len(prepared.plan), folder)
     prepared.run(folder, Where(workers=workers, ray=ray), progress)
     return design.load(folder)
 
@@ -139,10 +144,12 @@ def audit(
     ray: str | None = None,
     replay: bool = True,
     templates: Sequence[str] = (),
+    register: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Audit the run in ``folder`` (:func:`handoff.protocols.audit.audit_run`)."""
-    return audit_run(_path(folder), options, Where(workers=workers, ray=ray), progress, replay, templates)
+    where, plan = Where(workers=workers, ray=ray), None if register is None else _path(register)
+    return audit_run(_path(folder), options, where, progress, replay, templates, plan)
 
 
 __all__ = ["audit", "estimate", "load", "run"]
