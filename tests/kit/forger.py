@@ -123,11 +123,12 @@ class Forger:
             start = starts[body["task"], body["slot"], body["reacher"]]
             turns = [_turn(step) for step in start["steps"]]
             self._settle_steps(body["solver"], start, turns, body["steps"], self.protocol["solve_budget"])
+            first = body["steps"][0]["decision"]["input_digest"] if body["steps"] else body["clone"]["input_digest"]
             records = [start["reset"], *(step["record"] for step in start["steps"])]
             body["clone"] = {
                 "records": len(records),
                 "digest": records_digest([_record(record) for record in records]),
-                "input_digest": body["steps"][0]["decision"]["input_digest"],
+                "input_digest": first,
             }
         rollouts = self.bodies("rollout")
         with self.world() if rollouts else _Nowhere() as world:

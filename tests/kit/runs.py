@@ -11,7 +11,6 @@ from typing import Any
 from kit.command import output_of
 from kit.forger import Forger, canonical, digest
 
-
 #: Changes the key and the body of a record in place.
 RecordChange = Callable[[list[str], Any], Any]
 #: Changes the identity in a manifest in place.
