@@ -110,9 +110,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         raw = files.read(path, MOST_BYTES)
     except OSError as error:
-        raise DataError(f"cannot read game file {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read game file {path}: {files.cause(error)}") from error
+    text = files.text_of(raw, f"game file {path}")
     try:
-        data = parse(raw)
+        data = parse(text)
     except ValueError as error:
         raise DataError(f"game file {path} is not JSON text: {error}") from error
     if not isinstance(data, dict):
