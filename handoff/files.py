@@ -138,7 +138,7 @@ def text_of(data: bytes, name: str) -> str:
     """
     for mark, encoding in _OTHER_MARKS:
         if data.startswith(mark):
-            raise DataError(f"{name} is {encoding} text; save it as UTF-8")
+            raise DataError(f"{name} is not UTF-8 text but {encoding}; save it as UTF-8")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -146,7 +146,7 @@ def text_of(data: bytes, name: str) -> str:
         raise DataError(f"{name} is not UTF-8 text ({where}); save it as UTF-8") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{name} is no plain text: line {line} contains a NUL character; save it as UTF-8")
+        raise DataError(f"{name}, line {line}: a NUL character is no text; save it as UTF-8")
     return text
 
 

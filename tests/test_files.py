@@ -79,10 +79,10 @@ def test_a_byte_order_mark_and_other_line_endings_change_nothing_of_a_text(
 @pytest.mark.parametrize(
     ("encode", "says"),
     [
-        (lambda text: codecs.BOM_UTF16_LE + text.encode("utf-16-le"), "is UTF-16 text; save it as UTF-8"),
-        (lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
-        (lambda text: codecs.BOM_UTF32_LE + text.encode("utf-32-le"), "is UTF-32 text; save it as UTF-8"),
-        (lambda text: text.encode("utf-16-le"), "line 1 contains a NUL character; save it as UTF-8"),
+        (lambda text: codecs.BOM_UTF16_LE + text.encode("utf-16-le"), "is not UTF-8 text but UTF-16; save it as UTF-8"),
+        (lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"), "is not UTF-8 text but UTF-16; save it as UTF-8"),
+        (lambda text: codecs.BOM_UTF32_LE + text.encode("utf-32-le"), "is not UTF-8 text but UTF-32; save it as UTF-8"),
+        (lambda text: text.encode("utf-16-le"), "line 1: a NUL character is no text; save it as UTF-8"),
         (lambda text: (text + "# \xe9\n").encode("latin-1"), "is not UTF-8 text (invalid continuation byte at byte"),
     ],
     ids=["utf-16-le", "utf-16-be", "utf-32", "utf-16 without a mark", "latin-1"],

@@ -12,7 +12,6 @@ import click
 
 from handoff.text import printable
 
-
 #: The file name in an error of standard output, which the system leaves empty.
 OUTPUT = "the output"
 
