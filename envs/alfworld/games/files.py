@@ -111,9 +111,8 @@ def _read(path: Path) -> dict[str, Any]:
         raw = files.read(path, MOST_BYTES)
     except OSError as error:
         raise DataError(f"cannot read game file {path}: {files.cause(error)}") from error
-    text = files.text_of(raw, f"game file {path}")
     try:
-        data = parse(text)
+        data = parse(raw)
     except ValueError as error:
         raise DataError(f"game file {path} is not JSON text: {error}") from error
     if not isinstance(data, dict):
