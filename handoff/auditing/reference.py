@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from handoff import signals
+from handoff import registry, signals
 from handoff.auditing.checks import Audit, Check
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
