@@ -99,6 +99,8 @@ class Prepared:
                 raise Interrupted(f"{why}; {_owed(store)}") from error
             except KeyboardInterrupt:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
+            except MemoryError:
+                raise Interrupted(f"out of memory: ask for less at once; {_owed(store)}") from None
             except StoreError:  # it says what is kept
                 raise
             except HandoffError as error:
