@@ -33,6 +33,7 @@ from handoff.progress import Progress
 from handoff.protocols.audit import audit_run
 from handoff.protocols.registry import load as load_run
 from handoff.protocols.registry import load_protocol
+from handoff.runs.register import register as register_plan
 from handoff.runs.run import Run
 
 
@@ -57,6 +58,7 @@ def run(
     options: Mapping[str, Any] | None = None,
     models: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
+    register: str | Path | None = None,
     workers: int | None = None,
     ray: str | None = None,
     step_timeout: float | None = None,
@@ -68,14 +70,15 @@ def run(
     ``policies`` are specs (or :class:`~handoff.policies.policy.Policy` objects) by name; ``cross`` names policies that
     have every role (else give ``reachers`` and ``solvers``).  ``options`` are the environment's, ``models`` the options
     of all language models, ``settings`` the fields of the protocol's configuration, such as ``tasks`` and ``depth``.
-    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``).  One call of the environment may take
-    ``step_timeout`` seconds (``None``: any).
+    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``), ``register`` a file for the plan, written before
+    the first episode (:mod:`handoff.runs.register`).  One call of the environment may take ``step_timeout`` seconds
+    (``None``: any).
 
     Returns the protocol's study: of the protocol ``frontier`` a :class:`~handoff.protocols.frontier.study.Study`.
     Raises :class:`~handoff.errors.UsageError` for a wrong request and :class:`~handoff.errors.Interrupted` if the work
     was cut short; the same call goes on from there.
     """
-    folder = None if out is None else _path(out)
+    folder, plan = (None if path is None else _path(path) for path in (out, register))
     design, adapter = load_protocol(protocol), load_adapter(environment)
     bound = dict(policies or {})
     for name, spec in bound.items():
@@ -109,6 +112,8 @@ def run(
         environment, dict(options or {}), config, chosen, model_options, step_timeout=step_timeout
     )
     folder = prepared.default_folder if folder is None else folder
+    if plan is not None:
+        register_plan(plan, prepared.identity, len(prepared.plan), folder)
     prepared.run(folder, where, progress)
     return design.load(folder)
 
@@ -146,11 +151,13 @@ def audit(
     step_timeout: float | None = None,
     replay: bool = True,
     templates: Sequence[str] = (),
+    register: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Audit the run in ``folder`` (:func:`handoff.protocols.audit.audit_run`)."""
     where = Where(workers=workers, ray=ray, step_timeout=step_timeout)
-    return audit_run(_path(folder), options, where, progress, replay, templates)
+    plan = None if register is None else _path(register)
+    return audit_run(_path(folder), options, where, progress, replay, templates, plan)
 
 
 __all__ = ["audit", "estimate", "load", "run"]

@@ -14,6 +14,7 @@ from typing import Any
 from handoff.errors import PolicyFault
 from handoff.guard.failures import contained
 from handoff.guard.values import checker, described, json_object
+from handoff.policies.form import form_problems
 from handoff.policies.policy import Policy, Request
 from handoff.records import STATUSES, Decision
 from handoff.text import printable
@@ -90,14 +91,14 @@ def _contradiction(request: Request, decision: Decision) -> str | None:
     action, status = decision.action, decision.status
     if status not in STATUSES:
         return f"its status is {status!r:.60}, not one of {', '.join(STATUSES)}"
+    for problem in form_problems(decision):
+        return f"it {problem}"
     if decision.seed != request.seed:
         return f"its seed is {decision.seed}, not the request's {request.seed}"
     if decision.input_digest != request.input_digest():
         return "its input_digest is not that of the request"
     if status == "parsed" and action not in request.record.admissible:
         return f"its status is parsed, but the action {action!r:.60} is not admissible"
-    if status == "inadmissible" and (not action or action in request.record.admissible):
-        return f"its status is inadmissible, with the action {action!r:.60}"
-    if action and status not in ("parsed", "inadmissible"):
-        return f"its status is {status}, but it has the action {action!r:.60}"
+    if status == "inadmissible" and action in request.record.admissible:
+        return f"its status is inadmissible, but the action {action!r:.60} is admissible"
     return None
