@@ -32,6 +32,8 @@ class Watch:
 
     def __init__(self, block: Any = None) -> None:
         """``block`` are :data:`SIZE` bytes that another process may read (``None``: this process alone)."""
+        #: Why no further call is made; ``None``: they are.
+        self.expired: str | None = None
         self._block = memoryview(bytearray(SIZE) if block is None else block).cast("B")
 
     def begin(self, words: str) -> None:
