@@ -120,6 +120,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.errors import Interrupted
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
+    from handoff.text import shell_word
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
@@ -159,7 +160,9 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
     else:
         report.show_result(console(), run)
-        click.echo(f"\nrun folder: {folder}\ncheck it:   handoff audit {folder}")
+        click.echo()
+        for name, text in {"run folder": shell_word(folder), **report.next_commands(run)}.items():
+            click.echo(f"{name + ':':<11} {text}")
 
 
 def _roles(

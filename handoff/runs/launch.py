@@ -19,6 +19,7 @@ from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
 from handoff.runs.store import Store
+from handoff.text import shell_word
 
 
 @attrs.frozen
@@ -114,6 +115,6 @@ class Prepared:
 
 def _owed(store: Store) -> str:
     return (
-        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {store.folder}: "
+        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {shell_word(store.folder)}: "
         "type the same command to go on"
     )
