@@ -120,6 +120,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.errors import Interrupted
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
+    from handoff.report.terminal import line as show_line
     from handoff.text import shell_word
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
@@ -148,7 +149,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     remarks = console(stderr=True, quiet=request.quiet)
     plan = console() if request.dry_run and not request.as_json else remarks
     for line in report.plan_lines(prepared.identity, folder):
-        plan.print(line, soft_wrap=True)
+        show_line(plan, line)
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
