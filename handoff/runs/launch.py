@@ -21,6 +21,7 @@ from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
 from handoff.runs.store import Store
+from handoff.text import shell_word
 
 
 @attrs.frozen
@@ -146,6 +147,6 @@ def _remarked(remarks: list[str]) -> Iterator[None]:
 
 def _owed(store: Store) -> str:
     return (
-        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {store.folder}: "
+        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {shell_word(store.folder)}: "
         "type the same command to go on"
     )

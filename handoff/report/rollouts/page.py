@@ -16,6 +16,7 @@ from handoff.report.plots import Figure, Mark, Series
 from handoff.report.report import Options, Report
 from handoff.report.rollouts.document import PolicyCounts, RolloutDocument, TaskCounts, document
 from handoff.report.sheet import Card, Content, Fact, Section, Sheet, SheetCell, SheetRow
+from handoff.text import command, shell_word
 
 #: Tasks that the terminal lists; the page lists all.
 MOST_TASKS = 40
@@ -60,7 +61,13 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
     def plan_lines(self, identity: Mapping[str, Any], folder: Path) -> list[str]:
         protocol, tasks = identity["protocol"], len(identity["tasks"])
         rollouts = tasks * len(protocol["policies"]) * protocol["rollouts"]
-        return [f"{rollouts} rollouts of {tasks} tasks into {folder}"]
+        return [f"{rollouts} rollouts of {tasks} tasks into {shell_word(folder)}"]
+
+    def next_commands(self, study: RolloutStudy) -> Mapping[str, str]:
+        """Of two policies and more the sharpening tax too, of the first two."""
+        pair = [f"{study.folder}#{name}" for name in study.policies[:2]]
+        tax = {"compare": command("handoff", "tax", *pair)} if len(pair) == 2 else {}
+        return tax | super().next_commands(study)
 
     def show_result(self, console: Console, study: RolloutStudy) -> None:
         """Successes, pass@k, pilots and temperatures, without the tasks."""
