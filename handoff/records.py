@@ -109,6 +109,8 @@ class Decision:
 
 
 STATUSES = ("parsed", "no_action", "inadmissible", "truncated", "empty", "context_overflow")
+#: The statuses of a decision that has an action.
+ACTING = ("parsed", "inadmissible")
 
 
 @attrs.frozen

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from handoff.auditing.checks import Audit, check_identity, check_order, read_run
+from handoff.auditing.checks import Audit, check_folder, check_identity, check_order, read_run
 from handoff.auditing.policies import check_policies
 from handoff.auditing.reference import Reference
 from handoff.auditing.register import check_register, note_seeds
@@ -14,7 +14,7 @@ from handoff.episodes.start import Where
 from handoff.progress import Progress, Silent
 from handoff.protocols.registry import protocol_of_run
 from handoff.runs.chain import Damage
-from handoff.runs.folder import read_manifest
+from handoff.runs.folder import read_keys, read_manifest
 
 #: The checks of the reference environment itself.
 REFERENCE_CLAIMS = {
@@ -51,11 +51,13 @@ def audit_run(
     if run is None:
         return audit
     plan = protocol.plan(run.tasks, run.config)
+    audit.templates = tuple(templates)
+    check_folder(audit, run)
     check_identity(audit, run)
     note_seeds(audit, run)
     if register is not None:
         check_register(audit, run, plan, register)
-    check_order(audit, plan, run.keys())
+    check_order(audit, plan, read_keys(folder))
     protocol.check(audit, run, templates)
     check_policies(audit, run)
     if not replay:

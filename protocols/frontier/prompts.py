@@ -15,7 +15,7 @@ from handoff.protocols.frontier.study import Study
 from handoff.records import Decision
 from handoff.runs.run import requests_of
 
-CLAIM = "every rendered prompt follows from the records; solvers of one clone got equal prompts"
+CLAIM = "every prompt's digest is that of the prompt that the records give, one per clone for all solvers"
 
 
 def check_prompts(audit: Audit, study: Study, templates: Sequence[str] = ()) -> None:

@@ -68,7 +68,7 @@ def test_an_audit_of_the_records_names_every_check_that_it_leaves_out(stuck: Pat
     assert code == 0
     assert list(checks) == list(full), "the same checks, in the same order"
     left_out = [name for name, check in checks.items() if check["state"] == "not done"]
-    assert left_out == ["prompts", "tasks", "environment", "replay", "continuations", "frontier"]
+    assert left_out == ["prompts", "tasks", "environment", "replay", "continuations", "frontier", "decisions"]
     assert {name: check["claim"] for name, check in checks.items()} == {n: c["claim"] for n, c in full.items()}
     printed = " ".join(invoke("audit", stuck, "--records-only").stdout.split())
     assert f"not done: {', '.join(left_out)}" in printed

@@ -115,8 +115,8 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a model called a script", edits.model_for_script("a")),
     *_both(MODELS, "another model named", edits.other_model, WHO),
     Forgery("another noise", "handoff", edits.fact("a", "spec", value="noisy:0.4")),
-    Forgery("another noise, described too", "handoff", edits.described("a", "reacher a", spec="noisy:0.4", epsilon=0.4)),
-    Forgery("another noise, described too", "rollouts", edits.described("x", "policy x", spec="noisy:0.3", epsilon=0.3)),
+    Forgery("another noise, described", "handoff", edits.described("a", "reacher a", spec="noisy:0.4", epsilon=0.4)),
+    Forgery("another noise, described", "rollouts", edits.described("x", "policy x", spec="noisy:0.3", epsilon=0.3)),
     *_both(ANY, "fewer policies", edits.fewer_policies),
     *_both(ANY, "a policy renamed", edits.renamed_policy),
     # Plan, seeds and tasks.

@@ -17,6 +17,21 @@ from handoff.records import Decision, Generation
 #: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
 
+#: Finish reasons of a reply, in the words of all engines: the model ended it, the limit did, or something else.
+FINISHES = frozenset(
+    {
+        "stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token",
+        "length", "max_tokens",
+        "tool_calls", "function_call", "tool_use", "content_filter", "refusal",
+    }
+)  # fmt: skip
+
+#: The remark on a reply whose limit was cut to the room in the context.
+CLAMPED = "clamped"
+
+#: The remark on a reply that was chosen by its score.
+SCORED = "scored"
+
 
 @attrs.frozen
 class Output:
@@ -78,7 +93,7 @@ class Speaker:
             )
         flags = {*parsed.flags, *output.flags}
         if max_tokens is not None and max_tokens < self.options.max_new_tokens:
-            flags.add("clamped")
+            flags.add(CLAMPED)
         return self._decision(
             request,
             model_input,
