@@ -50,8 +50,8 @@ def audit_run(
     audit, run = read_run(folder, protocol.load)
     if run is None:
         return audit
-    plan = protocol.plan(run.tasks, run.config)
     audit.templates = tuple(templates)
+    plan = protocol.plan(run.tasks, run.config)
     check_folder(audit, run)
     check_identity(audit, run)
     note_seeds(audit, run)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 import attrs
 
 from handoff import registry, signals
-from handoff.auditing.checks import Audit
+from handoff.auditing.checks import Audit, Check
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import DataError, UsageError
+from handoff.guard.adapter import opened
 from handoff.records import Task
 from handoff.runs.run import Run
 from handoff.runs.selection import draw_tasks
@@ -50,9 +50,10 @@ class Reference:
         options, available = self._find(name, options)
         self.tasks = {task.id: task for task in available}
         self._check_tasks(available)
-        with closing(registry.create(name, options)) as environment:
-            self._check_environment(environment, available)
+        with opened(name, options, self.where.step_timeout) as environment:
+            check = self._check_environment(environment, available)
             options = reference_options(environment, options)
+        check.notes.extend(environment.call.remarks)
         self.pool = Pool(start(name, options, self.where))
         return self
 
@@ -82,7 +83,7 @@ class Reference:
         for place in ({}, *registry.load(name).places):
             chosen = {**options, **place}
             try:
-                with closing(registry.create(name, chosen)) as environment:
+                with opened(name, chosen, self.where.step_timeout) as environment:
                     available = list(environment.tasks(self.run.config.split))
             except (UsageError, DataError) as error:
                 refusal = refusal or error
@@ -109,7 +110,7 @@ class Reference:
             return str(error)
         return [task.id for task in drawn]
 
-    def _check_environment(self, environment: Environment, available: Sequence[Task]) -> None:
+    def _check_environment(self, environment: Environment, available: Sequence[Task]) -> Check:
         claim = "versions and digests of the environment are those that the run recorded"
         check = self.audit.check("environment", claim)
         recorded = dict(self.run.identity["environment"])
@@ -126,6 +127,7 @@ class Reference:
                 check.owe(f"{missing} of {len(self._ids)} tasks were not found; {', '.join(of_tasks)} not compared")
         different = differing_keys(recorded, described)
         check.require(not different, f"these differ here: {', '.join(different)}")
+        return check
 
     def _check_tasks(self, available: Sequence[Task]) -> None:
         check = self.audit.check("tasks", "the tasks are what the selection seed draws from the split")

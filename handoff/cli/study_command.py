@@ -133,9 +133,10 @@ def study_command(
 
 def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mapping[str, Any]) -> None:
     """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
-    from handoff import progress, registry
+    from handoff import progress
     from handoff.cli.output import console
     from handoff.errors import Interrupted
+    from handoff.guard.adapter import load
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
     from handoff.runs.register import register
@@ -146,7 +147,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
     bound = {**file.bindings, **bind(request.bindings)}
     values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
-    adapter = registry.load(environment)
+    adapter = load(environment)
     values.setdefault("split", adapter.splits[0])
     config = protocol.configure(values)
     specs = resolve(protocol.policies(config), bound, adapter.policies)
@@ -154,7 +155,8 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     models = study_file.model_options(specs, file, model_options)
     environment_options = {**file.environment_options, **request.environment_options}
     try:
-        prepared = protocol.prepare(environment, environment_options, config, specs, models)
+        timeout = request.where.step_timeout
+        prepared = protocol.prepare(environment, environment_options, config, specs, models, step_timeout=timeout)
     except Interrupted as error:
         if not request.dry_run:
             raise

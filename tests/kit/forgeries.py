@@ -62,12 +62,15 @@ def verdict(forgery: Forgery, run: Path, folder: Path) -> Verdict:
     return Verdict(audit.passed, words, failures, notes, sentence)
 
 
-WHO = "who decided"
-PART = "part of a bigger run"
-WORDS = "words of a model"
-TOKENS = "token ids"
-REMARKS = "timings"
-TEMPLATE = "template"
+# Items of the page: the first column of "What it cannot know".
+WHO = "who decided for a model"
+WEIGHTS = "which weights a server had"
+SAMPLING = "at which temperature a model sampled, and with which seed"
+TOKENS = "token ids and their counts"
+PART = "whether the run is a part of a bigger one"
+PACKAGE = "what a policy of another package did"
+TEMPLATE = "prompts of another template"
+HOST = "times, machine and paths"
 
 JOURNAL = b'{"body":{},"digest":"0","key":["x"]}\n'
 
@@ -101,7 +104,8 @@ FORGERIES: list[Forgery] = [
     *_both(ANY, "a seal of true", edits.sealed_with(records=True)),
     *_both(ANY, "a seal of another head", edits.sealed_with(head="0" * 64)),
     *_both(ANY, "a journal left over", edits.file("journal.jsonl", JOURNAL, "journal.jsonl")),
-    *_both(ANY, "timings changed", edits.file("timings.json", b'{"reach":-1}\n', ""), REMARKS),
+    *_both(ANY, "another machine", edits.in_manifest("", host={"options": {}, "platform": "a better one"}), HOST),
+    *_both(ANY, "timings changed", edits.file("timings.json", b'{"reach":-1}\n', ""), HOST),
     # Who decided.
     *_both(ANY, "labels exchanged", edits.labels_exchanged),
     *_both(ANY, "specs exchanged", edits.specs_exchanged),
@@ -110,10 +114,10 @@ FORGERIES: list[Forgery] = [
     Forgery("a reacher's turn invented", "handoff", edits.reacher_invented),
     *_both(MODELS, "labels exchanged", edits.labels_exchanged, WHO),
     *_both(MODELS, "a model's answers invented", edits.other_words, WHO),
-    *_both(ANY, "a script called an object", edits.object_for_script, WHO),
+    *_both(ANY, "a script called an object", edits.object_for_script, PACKAGE),
     *_both(ANY, "a script called a shipped checkpoint", edits.script_for_builtin),
     *_both(MODELS, "a model called a script", edits.model_for_script("a")),
-    *_both(MODELS, "another model named", edits.other_model, WHO),
+    *_both(MODELS, "another model named", edits.other_model, WEIGHTS),
     Forgery("another noise", "handoff", edits.fact("a", "spec", value="noisy:0.4")),
     Forgery("another noise, described", "handoff", edits.described("a", "reacher a", spec="noisy:0.4", epsilon=0.4)),
     Forgery("another noise, described", "rollouts", edits.described("x", "policy x", spec="noisy:0.3", epsilon=0.3)),
@@ -213,12 +217,12 @@ FORGERIES: list[Forgery] = [
     Forgery("episodes invented", "pilot rollouts", edits.invented),
     # Language models.
     *_both(MODELS, "no sampling", edits.fact("a", "sampling", value={}, place="sampling")),
-    *_both(MODELS, "another temperature within the range", edits.fact("a", "sampling", "temperature", value=0.7), WHO),
+    *_both(MODELS, "another temperature within the range", edits.fact("a", "sampling", "temperature", value=0.7), SAMPLING),
     *_both(MODELS, "a negative temperature", edits.fact("a", "sampling", "temperature", value=-1.0)),
     *_both(MODELS, "a share above one", edits.fact("a", "sampling", "top_p", value=5.0)),
     *_both(MODELS, "true for a temperature", edits.fact("a", "sampling", "temperature", value=True)),
     *_both(MODELS, "another template", edits.fact("a", "prompt", "source", value="{{ observation }}"), TEMPLATE),
-    *_both(MODELS, "another temperature", edits.fact("a", "sampling", "temperature", value=99)),
+    *_both(MODELS, "a temperature of 99", edits.fact("a", "sampling", "temperature", value=99), SAMPLING),
     *_both(MODELS, "prompts longer than their limit", edits.fact("a", "sampling", "max_prompt_tokens", value=3)),
     *_both(MODELS, "replies longer than their limit", edits.fact("a", "sampling", "max_new_tokens", value=1)),
     *_both(MODELS, "another form of prompt", edits.fact("a", "prompt", "history", value=1)),
@@ -234,13 +238,13 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a digest of a prompt that is none", edits.in_generation(rendered="not a digest")),
     *_both(MODELS, "another rendered prompt", edits.in_generation(rendered="0" * 64)),
     *_both(MODELS, "an unknown finish", edits.in_generation(finish="banana")),
-    *_both(MODELS, "a stop string that was not asked for", edits.in_generation(stop="banana")),
+    *_both(MODELS, "a stop string that was not asked for", edits.in_generation(stop="banana"), WHO),
     *_both(MODELS, "an unknown status", edits.in_decision(status="banana")),
     *_both(MODELS, "an unknown flag", edits.in_decision(flags=["banana"])),
     *_both(MODELS, "no generation", edits.in_decision(generation=None)),
     *_both(MODELS, "a text with another action", edits.other_text(lambda text: "<action>sing</action>")),
-    *_both(MODELS, "other thoughts before the action", edits.other_text(lambda text: text.replace("hm", "aha")), WORDS),
-    *_both(MODELS, "thinking injected", edits.in_generation(reasoning="I am sure."), WORDS),
+    *_both(MODELS, "other thoughts before the action", edits.other_text(lambda text: text.replace("hm", "aha")), WHO),
+    *_both(MODELS, "thinking injected", edits.in_generation(reasoning="I am sure."), WHO),
     Forgery("a prompt digest that is none, for all solvers", "served", edits.every_clone(prompt_digest="not a digest")),
     Forgery("other token ids for all solvers", "served", edits.every_clone(prompt_digest="0" * 64), TOKENS),
     Forgery("other token ids", "served rollouts", edits.in_decision(prompt_digest="0" * 64), TOKENS),
@@ -249,9 +253,11 @@ FORGERIES: list[Forgery] = [
     *_both(NEED_TORCH, "another checkpoint of the same spec", edits.fact("sft", "checkpoint", value="rl")),
     *_both(NEED_TORCH, "labels exchanged", edits.labels_exchanged, WHO),
     *_both(NEED_TORCH, "no sampling", edits.fact("sft", "sampling", value={}, place="sampling")),
-    *_both(NEED_TORCH, "another temperature", edits.fact("sft", "sampling", "temperature", value=99)),
+    *_both(NEED_TORCH, "a temperature of 99", edits.fact("sft", "sampling", "temperature", value=99), SAMPLING),
     *_both(NEED_TORCH, "replies longer than their limit", edits.fact("sft", "sampling", "max_new_tokens", value=1)),
     *_both(NEED_TORCH, "prompts longer than their limit", edits.fact("sft", "sampling", "max_prompt_tokens", value=3)),
+    *_both(NEED_TORCH, "a stop string that was not asked for", edits.in_generation(stop="banana")),
+    *_both(NEED_TORCH, "a temperature above the range", edits.fact("sft", "sampling", "temperature", value=1001)),
     *_both(NEED_TORCH, "another text", edits.other_text(lambda text: text + " now")),
     *_both(NEED_TORCH, "flags removed", edits.flags_removed),
     *_both(NEED_TORCH, "another rendered prompt", edits.in_generation(rendered="0" * 64)),

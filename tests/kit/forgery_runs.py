@@ -37,7 +37,7 @@ def _pilots(folder: Path) -> None:
 
 def _games(folder: Path) -> None:
     words = ("-p", "a=noisy:0.9", "-p", "b=expert", "--reacher", "b", "--solver", "a", "--solver", "b")
-    more = ("--type", "pick_and_place_simple", "--tasks", "2", "--slots", "1", "--budget", "12")
+    more = ("--type", "pick_and_place_simple", "--tasks", "1", "--slots", "1", "--budget", "12")
     _play(folder, "run", "alfworld", "--data", "builtin", *words, *more)
 
 
@@ -60,13 +60,13 @@ def _served_rollouts(folder: Path) -> None:
 
 def _builtin(folder: Path) -> None:
     words = ("-p", "b=expert", "--reacher", "b", "--solver", "base", "--solver", "sft", "--budget", "12")
-    more = ("--type", "pick_and_place_simple", "--tasks", "2", "--slots", "1")
+    more = ("--type", "pick_and_place_simple", "--tasks", "1", "--slots", "1")
     _play(folder, "run", "alfworld", "--data", "builtin", *words, *more)
 
 
 def _builtin_rollouts(folder: Path) -> None:
     words = ("-p", "base=builtin:base", "-p", "sft=builtin:sft", "-n", "2", "--budget", "4")
-    _play(folder, "rollout", "alfworld", "--data", "builtin", *words, "--type", "pick_and_place_simple", "--tasks", "2")
+    _play(folder, "rollout", "alfworld", "--data", "builtin", *words, "--type", "pick_and_place_simple", "--tasks", "1")
 
 
 #: The honest runs that are forged: how to play each.
