@@ -32,6 +32,8 @@ class Forgery:
     unknowable: str | None = None
     #: Words that a note of the audit has all the same.
     note: str = ""
+    #: Whether episodes are replayed to find it.
+    replay: bool = True
 
     @property
     def protocol(self) -> str:
@@ -57,7 +59,7 @@ def verdict(forgery: Forgery, run: Path, folder: Path) -> Verdict:
     place = forgery.edit(forger)
     words = tuple(word for word in ((place,) if isinstance(place, str) else place) if word)
     try:
-        audit = audit_run(forger.write(folder), {}, Where(0))
+        audit = audit_run(forger.write(folder), {}, Where(0), replay=forgery.replay)
     except HandoffError as error:  # not a run that this version reads
         return Verdict(
             False, words, [str(error)], [], str(error) if all(word in str(error) for word in words) else None
@@ -84,8 +86,15 @@ ANY = ("handoff", "rollouts")
 MODELS = ("served", "served rollouts")
 
 
-def _both(runs: Sequence[str], name: str, edit: Edit, unknowable: str | None = None) -> list[Forgery]:
-    return [Forgery(name, run, edit, unknowable) for run in runs]
+def _both(
+    runs: Sequence[str], name: str, edit: Edit, unknowable: str | None = None, replay: bool = True
+) -> list[Forgery]:
+    return [Forgery(name, run, edit, unknowable, replay=replay) for run in runs]
+
+
+def _facts(name: str, edit: Edit, unknowable: str | None = None) -> list[Forgery]:
+    """Forgeries of what a manifest says of shipped checkpoints, which no replay is needed to find."""
+    return _both(NEED_TORCH, name, edit, unknowable, replay=False)
 
 
 FORGERIES: list[Forgery] = [
@@ -108,6 +117,7 @@ FORGERIES: list[Forgery] = [
     Forgery("a trajectory left out", "handoff", edits.trajectory_left_out),
     *_both(ANY, "a seal of more records", edits.sealed_with(records=10**6)),
     *_both(ANY, "a seal of true", edits.sealed_with(records=True)),
+    *_both(ANY, "a key of the seal more", edits.sealed_with(place="seal", remark=1)),
     *_both(ANY, "a seal of another head", edits.sealed_with(head="0" * 64)),
     *_both(ANY, "a journal left over", edits.file("journal.jsonl", JOURNAL, "journal.jsonl")),
     *_both(ANY, "another machine", edits.in_manifest("", host={"options": {}, "platform": "a better one"}), HOST),
@@ -122,6 +132,8 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a model's answers invented", edits.other_words, WHO),
     *_both(ANY, "a script called an object", edits.object_for_script, PACKAGE),
     *_both(ANY, "a script called a shipped checkpoint", edits.script_for_builtin),
+    Forgery("a script called a list of actions", "rollouts", edits.list_for_script),
+    *_both(ANY, "a policy more", edits.more_policies),
     *_both(MODELS, "a model called a script", edits.model_for_script("a")),
     *_both(MODELS, "another model named", edits.other_model, WEIGHTS),
     Forgery("another noise", "handoff", edits.fact("a", "spec", value="noisy:0.4")),
@@ -136,6 +148,7 @@ FORGERIES: list[Forgery] = [
     *_both(ANY, "a task renamed", edits.renamed_task),
     *_both(ANY, "a task twice", edits.task_twice),
     *_both(ANY, "another type of task", edits.in_task("", type="easy")),
+    *_both(ANY, "a source of a task", edits.in_task("states a place", source="../../etc/passwd")),
     *_both(ANY, "types named", edits.in_protocol("selection seed", types=["long"])),
     *_both(ANY, "another number of tasks", edits.in_protocol("tasks", tasks=3)),
     *_both(ANY, "another reset seed", edits.other_reset_seed),
@@ -198,6 +211,7 @@ FORGERIES: list[Forgery] = [
     Forgery("a clone of more records", "handoff", edits.in_clone(records=99)),
     Forgery("another clone's input", "handoff", edits.in_clone(input_digest="0" * 64)),
     Forgery("another observation", "handoff", edits.in_record(observation="All is well.")),
+    Forgery("another first observation", "handoff", edits.in_reset(observation="All is well.")),
     Forgery("another score", "handoff", edits.in_record(score=0.5)),
     Forgery("other admissible actions", "handoff", edits.in_record(admissible=["win"])),
     Forgery("domain's digest changed", "games", edits.environment("domain_sha256", domain_sha256=["0" * 64])),
@@ -247,6 +261,8 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a stop string that was not asked for", edits.in_generation(stop="banana"), WHO),
     *_both(MODELS, "an unknown status", edits.in_decision(status="banana")),
     *_both(MODELS, "an unknown flag", edits.in_decision(flags=["banana"])),
+    *_both(MODELS, "an overflow of a short prompt", edits.overflow),
+    *_both(MODELS, "a limit that was not reached", edits.in_generation(finish="length")),
     *_both(MODELS, "no generation", edits.in_decision(generation=None)),
     *_both(MODELS, "a text with another action", edits.other_text(lambda text: "<action>sing</action>")),
     *_both(MODELS, "other thoughts before the action", edits.other_text(lambda text: text.replace("hm", "aha")), WHO),
@@ -254,16 +270,16 @@ FORGERIES: list[Forgery] = [
     Forgery("a prompt digest that is none, for all solvers", "served", edits.every_clone(prompt_digest="not a digest")),
     Forgery("other token ids for all solvers", "served", edits.every_clone(prompt_digest="0" * 64), TOKENS),
     Forgery("other token ids", "served rollouts", edits.in_decision(prompt_digest="0" * 64), TOKENS),
-    *_both(NEED_TORCH, "digests of shipped checkpoints exchanged", edits.checkpoints_exchanged),
-    *_both(NEED_TORCH, "other weights", edits.fact("sft", "digests", "weights", value="0" * 64)),
-    *_both(NEED_TORCH, "another checkpoint of the same spec", edits.fact("sft", "checkpoint", value="rl")),
+    *_facts("digests of shipped checkpoints exchanged", edits.checkpoints_exchanged),
+    *_facts("other weights", edits.fact("sft", "digests", "weights", value="0" * 64)),
+    *_facts("another checkpoint of the same spec", edits.fact("sft", "checkpoint", value="rl")),
     *_both(NEED_TORCH, "labels exchanged", edits.labels_exchanged, WHO),
-    *_both(NEED_TORCH, "no sampling", edits.fact("sft", "sampling", value={}, place="sampling")),
-    *_both(NEED_TORCH, "a temperature of 99", edits.fact("sft", "sampling", "temperature", value=99), SAMPLING),
-    *_both(NEED_TORCH, "replies longer than their limit", edits.fact("sft", "sampling", "max_new_tokens", value=1)),
-    *_both(NEED_TORCH, "prompts longer than their limit", edits.fact("sft", "sampling", "max_prompt_tokens", value=3)),
-    *_both(NEED_TORCH, "a stop string that was not asked for", edits.in_generation(stop="banana")),
-    *_both(NEED_TORCH, "a temperature above the range", edits.fact("sft", "sampling", "temperature", value=1001)),
+    *_facts("no sampling", edits.fact("sft", "sampling", value={}, place="sampling")),
+    *_facts("a temperature of 99", edits.fact("sft", "sampling", "temperature", value=99), SAMPLING),
+    *_facts("replies longer than their limit", edits.fact("sft", "sampling", "max_new_tokens", value=1)),
+    *_facts("prompts longer than their limit", edits.fact("sft", "sampling", "max_prompt_tokens", value=3)),
+    *_facts("a stop string that was not asked for", edits.in_generation(stop="banana")),
+    *_facts("a temperature above the range", edits.fact("sft", "sampling", "temperature", value=1001)),
     *_both(NEED_TORCH, "another text", edits.other_text(lambda text: text + " now")),
     *_both(NEED_TORCH, "flags removed", edits.flags_removed),
     *_both(NEED_TORCH, "another rendered prompt", edits.in_generation(rendered="0" * 64)),

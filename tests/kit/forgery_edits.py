@@ -174,10 +174,10 @@ def missing_record(forger: Forger) -> Place:
     return "/".join(key)
 
 
-def sealed_with(**values: Any) -> Edit:
+def sealed_with(place: str = "sealed", **values: Any) -> Edit:
     def edit(forger: Forger) -> Place:
         forger.sealed.update(values)
-        return "sealed"
+        return place
 
     return edit
 
@@ -466,6 +466,38 @@ def _spoken_place(forger: Forger, policy: str) -> str:
     return f"{who} {policy}"
 
 
+def list_for_script(forger: Forger) -> Place:
+    """A random policy's decisions are said to be those of a list of actions."""
+    forger.policies["y"] = {"spec": "actions:moves.txt", "kind": "actions", "sha256": "0" * 64}
+    return "policy y"
+
+
+def more_policies(forger: Forger) -> Place:
+    forger.policies["spare"] = {"spec": "random", "kind": "random"}
+    return "spare"
+
+
+def overflow(forger: Forger) -> Place:
+    """A model's last decision becomes a prompt that did not fit, so that its failure is not its own."""
+    body = (
+        _lost(forger)
+        if _kind(forger) == "rollout"
+        else _one(
+            forger.bodies(
+                "endpoint", lambda b: bool(b["steps"]) and not b["won"] and b["steps"][-1]["decision"]["generation"]
+            )
+        )
+    )
+    decision = decisions(body)[-1]
+    before = decision["generation"]
+    decision.update(text="", action=None, status="context_overflow", flags=[])
+    decision["generation"] = {**dict.fromkeys(before), "rendered": before["rendered"]}
+    if "steps" in body:
+        body["steps"][-1]["record"] = deepcopy(body["steps"][-2]["record"])
+    forger.settle()
+    return ("did not fit", f"policy {body.get('policy') or body['solver']}")
+
+
 def other_model(forger: Forger) -> Place:
     """Another model of the same server is named, everywhere."""
     facts = forger.policies["a"]
@@ -674,6 +706,18 @@ def in_record(**values: Any) -> Edit:
     def edit(forger: Forger) -> Place:
         body = _strayed(forger)
         body["steps"][-1]["record"].update(values)
+        forger.settle()
+        return forger.label(body)
+
+    return edit
+
+
+def in_reset(**values: Any) -> Edit:
+    """Sets values in the first record of a trajectory that strayed, and settles the rest."""
+
+    def edit(forger: Forger) -> Place:
+        body = _strayed(forger)
+        body["reset"].update(values)
         forger.settle()
         return forger.label(body)
 
