@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from kit import fault_server
 from kit.audits import checks
@@ -276,6 +277,30 @@ def test_a_prompt_of_more_tokens_than_was_guessed_is_an_overflow_and_no_reply_to
         count = len(fault_server.chat(server.answered[0]["messages"]).encode())
     assert (decision.status, decision.text, decision.prompt_tokens) == ("context_overflow", "", count)
     assert count > 1400
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_is_asked_for_a_decision_does_not_depend_on_the_order_in_which_answers_arrive(
+    tmp_path: Path, apart: bool
+) -> None:
+    """Neither on how many are under way: some prompts leave room for the whole reply, and others may not."""
+    asked = []
+    options = attrs.evolve(OPTIONS, max_prompt_tokens=1200, timeout=30.0)
+    for number, (lanes, delay) in enumerate(((1, 0.0), (16, 0.01), (16, 0.01))):
+        generator = random.Random(number)
+        with serving() as server:
+            specs = {"a": f"openai:{server.url}#m", "b": "noisy:0.3"}
+            prepared = FRONTIER.prepare("sokoban", {}, CONFIG, specs, {"a": options})
+            server.delay = lambda generator=generator, delay=delay: generator.random() * delay  # type: ignore[misc]
+            server.bodies.clear()
+            server.apart = apart  # after the introduction, which would have found it out
+            prepared.run(tmp_path / str(number), Where(0), concurrency=lanes)
+            asked.append(sorted(server.bodies))
+    assert asked[0] == asked[1] == asked[2]
+    paths = [path for path, _ in asked[0]]
+    assert paths.count("/v1/chat/completions") > 20
+    assert paths.count("/tokenize") > 20
+    assert record_bytes(tmp_path / "0") == record_bytes(tmp_path / "1") == record_bytes(tmp_path / "2")
 
 
 def test_from_a_server_that_takes_replies_apart_the_whole_text_is_had_all_the_same() -> None:
