@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from handoff import signals
 from handoff.canonical import digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import Interrupted
+from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError
 from handoff.policies import Policy, Served
+from handoff.policies.guard import guarded
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
@@ -48,6 +50,8 @@ class Prepared:
     carry_out: Callable[[Running], Awaitable[dict[str, float]]]
     #: Further remarks for the manifest's ``host`` part, which is not part of the run's identity.
     remarks: Mapping[str, Any] = attrs.Factory(dict)
+    #: Failures that stopped nothing, for the user.
+    failures: Sequence[str] = ()
 
     @property
     def digest(self) -> str:
@@ -69,15 +73,24 @@ class Prepared:
 
         ``concurrency`` is the number of episodes in flight (default: four per worker, or as many as the policies can
         make use of).  Returns remarks on the folder and on how the work went.  Raises
-        :class:`~handoff.errors.Interrupted` if a worker or a server went away; every finished record is kept.
+        :class:`~handoff.errors.Interrupted` if a worker or a server went away, and
+        :class:`~handoff.errors.EnvironmentFault` or :class:`~handoff.errors.PolicyFault` if one of these failed; every
+        finished record is kept.
         """
-        host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
+        host: dict[str, Any] = {
+            "options": dict(self.options),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+        }
         host.update(self.remarks)
+        where = where or Where()
+        if where.step_timeout is not None:
+            host["step_timeout"] = where.step_timeout
         with Store(folder, self.identity, self.plan, host) as store:
             try:
-                remarks = list(store.dropped)
+                remarks = [*self.failures, *store.dropped]
                 if store.owed:
-                    remarks += self._work(store, where or Where(), progress or Silent(), concurrency)
+                    remarks += self._work(store, where, progress or Silent(), concurrency)
                 store.complete()
                 return remarks
             except Interrupted as error:
@@ -86,30 +99,47 @@ class Prepared:
                 raise Interrupted(f"{why}; {_owed(store)}") from error
             except KeyboardInterrupt:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
+            except StoreError:  # it says what is kept
+                raise
+            except HandoffError as error:
+                error.args = (f"{error}; {_owed(store)}",)
+                raise
 
     def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:
         """Finish the owed records.  Returns remarks on how the work went."""
         pool = Pool(start(self.environment, self.options, where))
+        remarks: list[str] = []
         try:
             running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
-            seconds = signals.run(lambda: self._carry_out(running))
+            seconds = signals.run(lambda: self._carry_out(running, remarks))
         finally:
             pool.close()
-            for policy in self.policies.values():
-                policy.close()
+            for name, policy in self.policies.items():
+                with _remarked(remarks), guarded(policy, "close", name):
+                    policy.close()
         store.note_timings(seconds)
-        return pool.remarks()
+        return [*pool.remarks(), *remarks]
 
     def _lanes(self, workers: int) -> int:
         return max(4 * workers, *(policy.capacity for policy in self.policies.values()))
 
-    async def _carry_out(self, running: Running) -> dict[str, float]:
+    async def _carry_out(self, running: Running, remarks: list[str]) -> dict[str, float]:
         try:
             return await self.carry_out(running)
         finally:
-            for policy in self.policies.values():
+            for name, policy in self.policies.items():
                 if isinstance(policy, Served):
-                    await policy.aclose()
+                    with _remarked(remarks), guarded(policy, "aclose", name):
+                        await policy.aclose()
+
+
+@contextlib.contextmanager
+def _remarked(remarks: list[str]) -> Iterator[None]:
+    """Add the failure of a policy that is closed to ``remarks``: it stops nothing."""
+    try:
+        yield
+    except PolicyFault as error:
+        remarks.append(str(error))
 
 
 def _owed(store: Store) -> str:

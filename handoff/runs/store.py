@@ -29,7 +29,7 @@ from typing import Any, BinaryIO
 
 from handoff import files
 from handoff.canonical import canonical, differing_keys, digest, parse
-from handoff.errors import StoreError
+from handoff.errors import ProtocolFault, StoreError
 from handoff.runs.chain import Damage, Key, decode_line, seal_line, split_lines
 from handoff.runs.folder import (
     FORMAT,
@@ -61,6 +61,7 @@ class Store:
         """
         self.folder = folder
         self._plan = list(plan)
+        self._keys = frozenset(self._plan)
         self._done: dict[Key, Any] = {}
         self._waiting: dict[Key, bytes] = {}  # canonical JSON of the bodies that are finished and not sealed
         self._sealed = 0
@@ -108,6 +109,11 @@ class Store:
         """
         if key in self._done:
             return
+        if key not in self._keys:
+            name = "/".join(map(str, key))
+            raise ProtocolFault(
+                f"the protocol finished the record {name!r:.200}, which is not in its plan; mend plan()"
+            )
         text = canonical(body)
         with self._disk("write"):
             if durable and self._sealed < len(self._plan) and self._plan[self._sealed] != key:
@@ -200,11 +206,10 @@ class Store:
                 f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
                 f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"
             )
-        known = set(self._plan)
         entries, torn = split_lines(files.read(journal_path) if journal_path.exists() else b"")
         for number, raw in enumerate(entries, start=1):
             key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
-            if key not in known:
+            if key not in self._keys:
                 raise Damage(f"{journal_path}, line {number}: {'/'.join(key)} is not in the plan")
             self._done.setdefault(key, body)
         if seal is not None:

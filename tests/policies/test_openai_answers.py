@@ -20,9 +20,10 @@ from kit.fault_server import Model, serving
 from handoff.errors import Interrupted, UsageError
 from handoff.policies import ModelOptions, Policy, Request
 from handoff.policies.bindings import make
+from handoff.policies.language.model import FINISH_TERMS
 from handoff.policies.openai import client
 from handoff.policies.openai.answers import BadAnswer, parse
-from handoff.policies.openai.schema import FINISH_TERMS, Completion, chat
+from handoff.policies.openai.schema import Completion, chat
 from handoff.records import STATUSES, Decision, Generation, Record, Task, from_json, to_json
 
 FOLDER = Path(__file__).parents[1] / "data" / "answers"

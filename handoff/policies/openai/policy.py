@@ -204,7 +204,7 @@ class OpenAIServer(Served):
                 f"{server.url}/completions", data, schema.completion_with_ids, self._overflows(len(ids) + room)
             )
         except Refused as error:
-            return self._refused(request, model_input, error)
+            return self._refused(request, model_input, error, room)
         if completion.prompt != ids:
             count = len(completion.prompt or ())
             raise EnvironmentFault(f"{server.url} answered {count} prompt tokens that are not the {len(ids)} sent")
@@ -222,7 +222,7 @@ class OpenAIServer(Served):
                 data = json.dumps(body | {"prompt": prompt.text}).encode()
                 completion = await server.ask(f"{server.url}/completions", data, schema.completion, overflows)
         except Refused as error:
-            return self._refused(request, Input(prompt), error)
+            return self._refused(request, Input(prompt), error, room)
         model_input = Input(prompt, tokens=completion.prompt_tokens)
         if completion.prompt_tokens is not None and completion.prompt_tokens > self.options.max_prompt_tokens:
             return self.speaker.overflow(request, model_input)
@@ -242,12 +242,12 @@ class OpenAIServer(Served):
 
         return holds
 
-    def _refused(self, request: Request, model_input: Input, error: Refused) -> Decision:
+    def _refused(self, request: Request, model_input: Input, error: Refused, room: int) -> Decision:
         """The outcome of a prompt that does not fit, or that a filter stopped.  Raises ``error`` if it is neither."""
         if error.verdict is Verdict.OVERFLOW:
             return self.speaker.overflow(request, model_input)
         if error.verdict is Verdict.FILTERED:
-            return self.speaker.refuse(request, model_input, error.complaint.message)
+            return self.speaker.refuse(request, model_input, error.complaint.message, room)
         raise error
 
     async def aclose(self) -> None:
