@@ -78,7 +78,7 @@ def run(
     Raises :class:`~handoff.errors.UsageError` for a wrong request and :class:`~handoff.errors.Interrupted` if the work
     was cut short; the same call goes on from there.
     """
-    folder = None if out is None else _path(out)
+    folder, plan = (None if path is None else _path(path) for path in (out, register))
     design, adapter = load_protocol(protocol), load_adapter(environment)
     bound = dict(policies or {})
     for name, spec in bound.items():
@@ -108,7 +108,6 @@ def run(
     chosen = {name: specs[name] if name in specs else bound[name] for name in names}
     model_options = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
     where = Where(workers=workers, ray=ray, step_timeout=step_timeout)
-    plan = None if register is None else _path(register)
     prepared = design.prepare(
         environment, dict(options or {}), config, chosen, model_options, step_timeout=step_timeout
     )

@@ -143,6 +143,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _refused(error: OSError) -> str:
+    """The sentence about an error of the system that no command expected."""
+    from handoff.files import cause
+
+    if error.filename == streams.OUTPUT:
+        return f"cannot write the output: {cause(error)}"
+    where = "the system refuses a part of this" if error.filename is None else f"cannot use {error.filename}"
+    return f"{where}: {cause(error)}"
+
+
 #: Of click 8.2 on.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -182,10 +192,9 @@ def _guarded(work: Callable[[], object]) -> int:
         streams.abandon()
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if error.filename is None:
+        if error.filename == streams.OUTPUT:
             streams.abandon()
-        where = "cannot write the output" if error.filename is None else f"cannot use {error.filename}"
-        streams.complain(f"{where}: {error.strerror or error}")
+        streams.complain(_refused(error))
         return HandoffError.exit_code
     except MemoryError:
         streams.complain("out of memory: ask for less at once")

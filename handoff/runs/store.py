@@ -13,6 +13,8 @@ So no finished episode is ever played again, and the bytes of ``records.jsonl`` 
 no lock: they see whole lines only.
 
 Only a torn *last* line is dropped, and a copy is kept.  Damage anywhere else is an error that names the line.
+
+A sealed run is only read: it may lie where nothing can be written, and no lock is taken.
 """
 
 from __future__ import annotations
@@ -70,11 +72,13 @@ class Store:
         self._journal: FileIO | None = None
         self.dropped: list[str] = []
         with self._disk("create"):
-            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / SEAL).exists():
+                folder.mkdir(parents=True, exist_ok=True)
             others = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")}
             if others and MANIFEST not in others and others != {LOCK}:
                 raise StoreError(f"{folder} is not empty and is not a run folder; choose another --out")
-            self._take_lock()
+            if SEAL not in others:
+                self._take_lock()
         try:
             with self._disk("open"):
                 manifest = self._manifest(identity, host)
@@ -135,7 +139,9 @@ class Store:
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None
-            (self.folder / JOURNAL).unlink(missing_ok=True)
+            # Of a run that was sealed before, a crash may have left it; it does no harm where nothing can be written.
+            with contextlib.suppress(*(() if self._lock is not None else (OSError,))):
+                (self.folder / JOURNAL).unlink(missing_ok=True)
 
     def note_timings(self, timings: Mapping[str, float]) -> None:
         """Keep wall-clock seconds by phase, added to those of earlier parts of the same run."""
@@ -206,6 +212,8 @@ class Store:
                 f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
                 f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"
             )
+        if seal is not None and self._sealed < len(self._plan):
+            raise Damage(f"{records_path} was sealed with {self._sealed} of the {len(self._plan)} records of its plan")
         entries, torn = split_lines(files.read(journal_path) if journal_path.exists() else b"")
         for number, raw in enumerate(entries, start=1):
             key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
@@ -260,8 +268,8 @@ class Store:
             raise StoreError(f"{error.filename or self.folder} is not a folder; choose another --out") from error
         except OSError as error:
             raise StoreError(
-                f"cannot {what} run folder {self.folder}: {error.strerror or error}. What is finished is kept; "
-                "free space or choose a writable --out, then type the same command again"
+                f"cannot {what} run folder {self.folder}: {files.cause(error)}. What is finished is kept: "
+                "type the same command again to go on, or with another --out to start anew"
             ) from error
 
 
