@@ -59,6 +59,8 @@ def all_sampling(options: ModelOptions, request: Request) -> dict[str, Any]:
 
 
 def advice(complaint: Complaint) -> str:
-    """What to do about a field that the server refuses, to be put after its sentence; "" if nothing is known."""
+    """What to do about a request that the server refuses, to be put after its sentence; "" if nothing is known."""
     option = OPTIONS.get(complaint.field or "")
+    if option is None and "chat template" in complaint.message:
+        option = "--prompt-form text"
     return f"; type {option}" if option else ""
