@@ -287,10 +287,7 @@ def failures(table: values.FailureTable) -> Iterator[str]:
             f"{percent(one.unchanged)} of their steps."
         )
     for refusals in table.refusals or ():
-        yield (
-            f"{refusals.policy} or a content filter refused {refusals.refused:,} of "
-            f"{plural(refusals.decisions, 'decision')}: such a step is spent without an action."
-        )
+        yield refusals.sentence()
 
 
 def method(intervals: Intervals) -> str:
