@@ -83,6 +83,7 @@ def test_a_recorded_answer_comes_to_what_its_file_says(plain: Model, name: str) 
         with pytest.raises(UsageError) as refusal:
             decide()
         assert outcome["refused"] in str(refusal.value)
+        assert ("; type --" in str(refusal.value)) == ("; type --" in outcome["refused"])
     elif "interrupted" in outcome:
         with pytest.raises(Interrupted, match=outcome["interrupted"]):
             decide()
