@@ -133,6 +133,8 @@ class Server:
                 return read(self._parsed(raw))
             except Stated as error:
                 raise self._failure(error.complaint, wait, overflows) from None
+            except RecursionError:
+                raise BadAnswer("the answer is nested too deep") from None
         try:
             form = self._parsed(raw).form
         except BadAnswer:
@@ -161,15 +163,13 @@ class Server:
     def _parsed(self, raw: bytes) -> Answer:
         """The answer in ``raw`` without the API key.  Raises :class:`BadAnswer` if it is not JSON."""
         secret = self._secret
-        if secret is not None:
-            raw = raw.replace(secret.encode(), _HIDDEN.encode())
         try:
             answer = parse(raw)
+            if secret is not None and (secret.encode() in raw or b"\\" in raw):  # an escape may hide it
+                answer = attrs.evolve(answer, form=_without(answer.form, secret))
         except (ValueError, RecursionError):
-            text = self._hidden(raw.decode("utf-8", "replace"))
-            raise BadAnswer(f"the answer is not JSON: {' '.join(text.split())[:300] or '(empty)'}") from None
-        if secret is not None and b"\\" in raw:  # an escape may have hidden it
-            answer = attrs.evolve(answer, form=_without(answer.form, secret))
+            text = " ".join(self._hidden(raw.decode("utf-8", "replace")).split())
+            raise BadAnswer(f"the answer is not JSON: {text[:300] or '(empty)'}") from None
         return answer
 
     async def _send(self, url: str, body: bytes | None, timeout: float) -> tuple[int, Mapping[str, str], bytes]:
