@@ -13,6 +13,7 @@ from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.report import plots, terminal
 from handoff.report.format import Measure, percent, plural, rate_with_interval
 from handoff.report.plots import Figure, Mark, Series
+from handoff.report.refusals import refusals
 from handoff.report.report import Options, Report
 from handoff.report.rollouts.document import PolicyCounts, RolloutDocument, TaskCounts, document
 from handoff.report.sheet import Card, Content, Fact, Section, Sheet, SheetCell, SheetRow
@@ -55,7 +56,7 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
                 *(Fact(name, str(run.described[name]["spec"]), style) for style, name in enumerate(run.policies)),
                 Fact("Run", f"{run.folder.resolve().name}, digest {run.manifest['digest'][:16]}"),
             ],
-            notes=[MEANING],
+            notes=[MEANING, *(one.sentence() for one in refusals(run.decisions()))],
         )
 
     def plan_lines(self, identity: Mapping[str, Any], folder: Path) -> list[str]:
