@@ -106,6 +106,13 @@ class Policy(ABC):
         """JSON-safe identity for the manifest: specification, digests of weights or files, sampling options."""
         return {}
 
+    def set_time(self, now: str) -> None:  # noqa: B027 - optional
+        """Take ``now``, in ISO form, as the time that prompts show, unless the policy's own options pin another."""
+
+    def cautions(self) -> list[str]:
+        """What a user should know of the policy before a run, each as the rest of a sentence."""
+        return []
+
     def activate(self) -> None:  # noqa: B027 - optional
         """Get ready to be asked: load the model, or move it to the accelerator.  May be called twice."""
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from handoff.policies.language.chat import probes, rewritten
 from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
 from handoff.policies.language.model import Input, Output, Speaker
 from handoff.policies.language.options import ModelOptions
@@ -64,7 +65,23 @@ class Local(Policy):
                 self.checkpoint = find(self._argument)
                 self.encoder = Encoder(self.checkpoint)
                 self.configure()
+                self._examine_chat()
                 self._is_open = True
+
+    def _examine_chat(self) -> None:
+        """Find out what the checkpoint's chat template depends on, and what it rewrites."""
+        speaker, chat = self.speaker, self.encoder.chat
+        if chat is not None and self.options.prompt_form == "chat":
+            speaker.reads_clock |= chat.reads_clock
+            if speaker.template.is_conversation:
+                now = speaker.template.now
+                speaker.rewritten = rewritten([self.encoder.rendered(messages, now) for messages in probes()])
+
+    def set_time(self, now: str) -> None:
+        self.speaker.set_time(now)
+
+    def cautions(self) -> list[str]:
+        return self.speaker.cautions()
 
     @abstractmethod
     def configure(self) -> None:

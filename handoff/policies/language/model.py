@@ -8,6 +8,7 @@ import attrs
 
 from handoff.errors import DataError
 from handoff.policies.language.actions import Reply
+from handoff.policies.language.chat import in_words
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt, Template
 from handoff.policies.language.tokens import TokenIds
@@ -58,7 +59,23 @@ class Speaker:
             history=options.history,
             system=options.system,
             format=self.rule.format,
+            **({} if options.now is None else {"now": options.now}),
         )
+        #: Whether prompts can depend on the time: by this template, or by a chat template that a policy finds out.
+        self.reads_clock = self.template.reads_clock
+        #: What the chat template takes from earlier replies, by part (:func:`chat.rewritten`); ``None``: not known.
+        self.rewritten: dict[str, list[int]] | None = None
+
+    def set_time(self, now: str) -> None:
+        """As :meth:`handoff.policies.policy.Policy.set_time`."""
+        if self.options.now is None:
+            self.template = attrs.evolve(self.template, now=now)
+
+    def cautions(self) -> list[str]:
+        """As :meth:`handoff.policies.policy.Policy.cautions`."""
+        if not self.template.is_conversation or not self.rewritten:
+            return []
+        return [f"its chat template {in_words(self.rewritten)}"]
 
     def render(self, request: Request) -> Prompt:
         return self.template.render(request)
@@ -127,9 +144,16 @@ class Speaker:
         )
 
     def describe(self) -> dict[str, Any]:
-        """JSON-safe: prompt, action rule and sampling."""
+        """JSON-safe: prompt, action rule and sampling; where there is such, the time that prompts show (a part of the
+        prompt where the options pin it) and what a chat template rewrites."""
+        prompt, observed = self.template.to_json(), dict[str, Any]()
+        if self.reads_clock:
+            (observed if self.options.now is None else prompt)["now"] = self.template.now
+        if self.template.is_conversation and self.rewritten:
+            observed["rewrites"] = self.rewritten
         return {
-            "prompt": self.template.to_json(),
+            **observed,
+            "prompt": prompt,
             "actions": {"format": self.rule.format, "strict": self.rule.strict},
             "sampling": self.options.sampling(),
         }
