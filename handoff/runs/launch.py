@@ -15,6 +15,7 @@ from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import Interrupted
 from handoff.policies import Policy, Served
+from handoff.policies.language.fit import Fit
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
@@ -48,6 +49,10 @@ class Prepared:
     carry_out: Callable[[Running], Awaitable[dict[str, float]]]
     #: Further remarks for the manifest's ``host`` part, which is not part of the run's identity.
     remarks: Mapping[str, Any] = attrs.Factory(dict)
+    #: What a user should know before the run, one sentence each.
+    cautions: Sequence[str] = ()
+    #: How many turns fit in the prompts of each language model.
+    fits: Mapping[str, Fit] = attrs.Factory(dict)
 
     @property
     def digest(self) -> str:

@@ -83,6 +83,10 @@ class Local(Policy):
     def cautions(self) -> list[str]:
         return self.speaker.cautions()
 
+    async def count(self, request: Request) -> int | None:
+        """Tokens of the prompt for ``request``."""
+        return len(self.encoder.ids(self.speaker.render(request)))
+
     @abstractmethod
     def configure(self) -> None:
         """Set ``context``, and what else follows from the checkpoint."""

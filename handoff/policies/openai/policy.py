@@ -125,6 +125,12 @@ class OpenAIServer(Served):
             **self.speaker.describe(),
         }
 
+    def set_time(self, now: str) -> None:
+        self.speaker.set_time(now)
+
+    def cautions(self) -> list[str]:
+        return self.speaker.cautions()
+
     async def decide_one(self, request: Request) -> Decision:
         server = self.servers[0]
         if len(self.servers) > 1:
@@ -181,14 +187,27 @@ class OpenAIServer(Served):
             return None
         return self.speaker.decide(request, Input(prompt, ids), output, room)
 
-    async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
-        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
+    async def _tokenized(self, server: Server, prompt: Prompt) -> TokenIds:
+        """The token ids that the server makes of ``prompt``."""
         body: dict[str, Any] = {"model": self.card.model}
         if prompt.form == "chat":
             body |= {"messages": prompt.chat(), "add_generation_prompt": True, "add_special_tokens": False}
         else:
             body |= {"prompt": prompt.text, "add_special_tokens": True}
-        ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
+        return await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
+
+    async def count(self, request: Request) -> int | None:
+        """Tokens of the prompt for ``request``; ``None``: the server does not tokenize."""
+        if not self.card.tokenizes:
+            return None
+        try:
+            return len(await self._tokenized(self.servers[0], self.speaker.render(request)))
+        except Refused as error:
+            raise UsageError(f"{self.servers[0].url} refuses to tokenize a prompt: {error}") from error
+
+    async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
+        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
+        ids = await self._tokenized(server, prompt)
         self._learn_density(prompt, ids)
         model_input = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
