@@ -204,7 +204,7 @@ class Protocol(ABC, Generic[C, R]):
     ) -> dict[str, Fit]:
         """How many turns fit in the prompts of each language model."""
         turns = self.turns(config)
-        models = {name: policy for name, policy in policies.items() if isinstance(policy, Prompting)}
+        models: dict[str, Any] = {name: policy for name, policy in policies.items() if isinstance(policy, Prompting)}
         first = openings(environment, tasks, config.run_seed) if models and turns is not None else []
 
         async def measure() -> dict[str, Fit]:

@@ -80,6 +80,18 @@ class Request:
         return digest(view if self.temperature is None else [*view, self.temperature])
 
 
+@attrs.frozen
+class Preview:
+    """What is known of a prompt before a policy decides; ``None``: not known."""
+
+    #: Digest of the rendered prompt.
+    rendered: str | None = None
+    #: Digest of its token ids.
+    ids: str | None = None
+    #: Their number.
+    tokens: int | None = None
+
+
 class Policy(ABC):
     """Decides actions."""
 
@@ -112,6 +124,10 @@ class Policy(ABC):
     def cautions(self) -> list[str]:
         """What a user should know of the policy before a run, each as the rest of a sentence."""
         return []
+
+    def preview(self, request: Request) -> Preview:
+        """What the policy will be shown for ``request``, as far as it is known without asking anybody."""
+        return Preview()
 
     def activate(self) -> None:  # noqa: B027 - optional
         """Get ready to be asked: load the model, or move it to the accelerator.  May be called twice."""

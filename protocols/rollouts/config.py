@@ -79,8 +79,8 @@ def cautions(config: RolloutsConfig, policies: Mapping[str, Policy]) -> list[str
     if config.rollouts < 2:
         return []
     return [
-        f"policy {name}: it samples at temperature 0, so its {config.rollouts} rollouts of a task are one rollout, unless "
-        "the environment is random; give a --temperature above 0"
+        f"policy {name}: it samples at temperature 0, so its {config.rollouts} rollouts of a task are one rollout, "
+        "unless the environment is random; give a --temperature above 0"
         for name, policy in policies.items()
         if policy.temperature is not None and is_greedy(policy.temperature)
     ]

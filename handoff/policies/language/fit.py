@@ -130,9 +130,7 @@ def _turns(first: int, growth: float, limit: int, window: int, turns: int) -> in
 
 def _replied(opening: Request, thinking: str) -> Request:
     """``opening`` with replies that name their actions."""
-    history = tuple(
-        attrs.evolve(turn, reply=f"{thinking}<action>{turn.action}</action>") for turn in opening.history
-    )
+    history = tuple(attrs.evolve(turn, reply=f"{thinking}<action>{turn.action}</action>") for turn in opening.history)
     return attrs.evolve(opening, history=history)
 
 

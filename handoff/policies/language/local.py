@@ -15,7 +15,7 @@ from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
 from handoff.policies.language.model import Input, Output, Speaker
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.policy import Policy, Request
+from handoff.policies.policy import Policy, Preview, Request
 from handoff.records import Decision
 
 #: Libraries that load tokenizers are not safe to be imported by two threads.
@@ -85,7 +85,12 @@ class Local(Policy):
 
     async def count(self, request: Request) -> int | None:
         """Tokens of the prompt for ``request``."""
-        return len(self.encoder.ids(self.speaker.render(request)))
+        return self.preview(request).tokens
+
+    def preview(self, request: Request) -> Preview:
+        prompt = self.speaker.render(request)
+        ids = TokenIds.of(self.encoder.ids(prompt))
+        return Preview(prompt.digest(), ids.digest(), len(ids))
 
     @abstractmethod
     def configure(self) -> None:

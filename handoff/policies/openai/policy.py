@@ -23,9 +23,9 @@ from handoff.policies.language.model import Input, Output, Speaker
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.openai import answers
+from handoff.policies.openai import answers, served_chat
 from handoff.policies.openai.client import Refused, Server
-from handoff.policies.policy import Request, Served
+from handoff.policies.policy import Preview, Request, Served
 from handoff.records import Decision
 from handoff.seeds import derive
 
@@ -74,6 +74,7 @@ class OpenAIServer(Served):
         ]
         self._wanted = model.strip()
         self._card: _Card | None = None
+        self._chat = served_chat.UNKNOWN
         self._density = 1.0  # tokens per character, to be on the safe side
         self._tokenized = 0
 
@@ -97,11 +98,16 @@ class OpenAIServer(Served):
                 self.options.prompt_form == "text"
                 or all([await _answers_whole(server, cards[0].model) for server in self.servers])
             )
+            if cards[0].tokenizes and self.options.prompt_form == "chat":
+                replies = self.speaker.template.is_conversation
+                self._chat = await served_chat.examine(self.servers[0], cards[0].model, replies)
         finally:
             await self.aclose()
         limits = [limit for limit in (cards[0].max_model_len, self.options.context) if limit]
         self.context = min(limits, default=None)
         self._card = cards[0]
+        self.speaker.reads_clock |= self._chat.reads_clock
+        self.speaker.rewritten = self._chat.rewritten
 
     @property
     def card(self) -> _Card:
@@ -129,7 +135,18 @@ class OpenAIServer(Served):
         self.speaker.set_time(now)
 
     def cautions(self) -> list[str]:
-        return self.speaker.cautions()
+        cautions = self.speaker.cautions()
+        if self._chat.reads_clock and not self._chat.takes_date:
+            cautions.append(
+                "its chat template shows the time, which this server cannot be told: on another day its prompts are "
+                "others (serve it with a chat template that does not, vllm serve --chat-template FILE)"
+            )
+        if self.speaker.template.is_conversation and self.speaker.rewritten is None:
+            cautions.append("it is not known whether its chat template shows earlier replies unchanged")
+        return cautions
+
+    def preview(self, request: Request) -> Preview:
+        return Preview(self.speaker.render(request).digest())
 
     async def decide_one(self, request: Request) -> Decision:
         server = self.servers[0]
@@ -170,7 +187,7 @@ class OpenAIServer(Served):
         answer: tuple[TokenIds, Output] | None
         try:
             if prompt.form == "chat":
-                body |= {"add_generation_prompt": True, "add_special_tokens": False}
+                body |= {"add_generation_prompt": True, "add_special_tokens": False, **self._chat.arguments(prompt.now)}
                 data = _with(body, "messages", prompt.chat_json())
                 answer = await server.ask(f"{server.url}/chat/completions", data, answers.chat_with_ids)
             else:
@@ -187,11 +204,12 @@ class OpenAIServer(Served):
             return None
         return self.speaker.decide(request, Input(prompt, ids), output, room)
 
-    async def _tokenized(self, server: Server, prompt: Prompt) -> TokenIds:
+    async def _ids_of(self, server: Server, prompt: Prompt) -> TokenIds:
         """The token ids that the server makes of ``prompt``."""
         body: dict[str, Any] = {"model": self.card.model}
         if prompt.form == "chat":
             body |= {"messages": prompt.chat(), "add_generation_prompt": True, "add_special_tokens": False}
+            body |= self._chat.arguments(prompt.now)
         else:
             body |= {"prompt": prompt.text, "add_special_tokens": True}
         return await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
@@ -201,13 +219,13 @@ class OpenAIServer(Served):
         if not self.card.tokenizes:
             return None
         try:
-            return len(await self._tokenized(self.servers[0], self.speaker.render(request)))
+            return len(await self._ids_of(self.servers[0], self.speaker.render(request)))
         except Refused as error:
             raise UsageError(f"{self.servers[0].url} refuses to tokenize a prompt: {error}") from error
 
     async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
         """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
-        ids = await self._tokenized(server, prompt)
+        ids = await self._ids_of(server, prompt)
         self._learn_density(prompt, ids)
         model_input = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
