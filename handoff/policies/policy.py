@@ -16,7 +16,12 @@ import attrs
 
 from handoff import signals
 from handoff.canonical import digest
+from handoff.errors import UsageError
 from handoff.records import Decision, Record, Step, Task
+
+#: Entries of a description that tell what was observed of a model, or that earlier versions did not state.  They do not
+#: follow from the command, so a folder's name does not depend on them, and :meth:`Policy.resume_from` compares them.
+OBSERVED = frozenset({"answers_as", "fingerprint", "now", "rewrites", "texts"})
 
 
 @attrs.frozen
@@ -128,6 +133,26 @@ class Policy(ABC):
     def preview(self, request: Request) -> Preview:
         """What the policy will be shown for ``request``, as far as it is known without asking anybody."""
         return Preview()
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        """Hold this policy against ``stated``, its description in the manifest of a run that is to go on.
+
+        The two are equal but for :data:`OBSERVED`.  Returns remarks.  Raises
+        :class:`~handoff.errors.UsageError` if another model answers now.
+        """
+        described = self.describe()
+        names = [key for key in sorted(OBSERVED) if described.get(key) != stated.get(key)]
+        if names:
+            raise UsageError(f"its description differs in {', '.join(names)}")
+        return []
+
+    def remarks(self) -> list[str]:
+        """What somebody who reads a run's results should know of how the policy was asked; for the end of the run."""
+        return []
+
+    def system_fingerprints(self) -> Sequence[str]:
+        """What the servers have said of their software and hardware so far, sorted; no part of the identity."""
+        return ()
 
     def activate(self) -> None:  # noqa: B027 - optional
         """Get ready to be asked: load the model, or move it to the accelerator.  May be called twice."""

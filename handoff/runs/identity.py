@@ -10,7 +10,7 @@ import attrs
 from handoff import __version__
 from handoff.environment import Environment
 from handoff.errors import UsageError
-from handoff.policies.policy import Policy
+from handoff.policies.policy import OBSERVED, Policy
 from handoff.records import Task, to_json
 from handoff.text import require_printable
 
@@ -35,6 +35,18 @@ def describe(given: str | Policy, policy: Policy) -> dict[str, Any]:
     if isinstance(given, str):
         return {"spec": given, **described}
     return {"spec": f"python:{type(given).__module__}.{type(given).__qualname__}", "kind": "python", **described}
+
+
+def commanded(identity: Any) -> Any:
+    """The part of an identity that follows from the command alone, without what was observed of the models."""
+    policies = identity.get("policies") if isinstance(identity, Mapping) else None
+    if not isinstance(policies, Mapping):
+        return identity
+
+    def without(facts: Any) -> Any:
+        return {key: facts[key] for key in facts if key not in OBSERVED} if isinstance(facts, Mapping) else facts
+
+    return {**identity, "policies": {name: without(facts) for name, facts in policies.items()}}
 
 
 def identity(

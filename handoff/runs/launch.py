@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from handoff import signals
 from handoff.canonical import digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import Interrupted
+from handoff.errors import Interrupted, StoreError, UsageError
 from handoff.policies import Policy, Served
 from handoff.policies.language.fit import Fit
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
+from handoff.runs.identity import commanded
 from handoff.runs.store import Store
 
 
@@ -61,7 +63,7 @@ class Prepared:
     @property
     def default_folder(self) -> Path:
         """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
-        return Path("runs") / f"{self.environment}-{self.digest[:10]}"
+        return Path("runs") / f"{self.environment}-{digest(commanded(self.identity))[:10]}"
 
     def run(
         self,
@@ -78,9 +80,9 @@ class Prepared:
         """
         host = {"options": dict(self.options), "python": platform.python_version(), "platform": platform.platform()}
         host.update(self.remarks)
-        with Store(folder, self.identity, self.plan, host) as store:
+        with Store(folder, self.identity, self.plan, host, partial(self._hold, folder)) as store:
             try:
-                remarks = list(store.dropped)
+                remarks = [*store.dropped, *store.remarks]
                 if store.owed:
                     remarks += self._work(store, where or Where(), progress or Silent(), concurrency)
                 store.complete()
@@ -92,9 +94,23 @@ class Prepared:
             except KeyboardInterrupt:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
 
+    def _hold(self, folder: Path, theirs: Mapping[str, Any]) -> list[str]:
+        """Whether the models that answer now are those of the run in ``folder``, which ``theirs`` identifies."""
+        remarks = []
+        for name, policy in self.policies.items():
+            try:
+                remarks += [f"policy {name}: {remark}" for remark in policy.resume_from(theirs["policies"][name])]
+            except UsageError as error:
+                raise StoreError(
+                    f"{folder} cannot go on: policy {name}: {error}. Nothing was changed there: serve the model that "
+                    "the run was begun with and type the same command, or choose another --out"
+                ) from error
+        return remarks
+
     def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:
         """Finish the owed records.  Returns remarks on how the work went."""
         pool = Pool(start(self.environment, self.options, where))
+        seconds: dict[str, float] = {}
         try:
             running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
             seconds = signals.run(lambda: self._carry_out(running))
@@ -102,8 +118,18 @@ class Prepared:
             pool.close()
             for policy in self.policies.values():
                 policy.close()
-        store.note_timings(seconds)
-        return pool.remarks()
+            named = {name: policy.system_fingerprints() for name, policy in self.policies.items()}
+            systems = store.note_timings(seconds, named)
+        remarks = pool.remarks()
+        for name, policy in self.policies.items():
+            remarks += [f"policy {name}: {remark}" for remark in policy.remarks()]
+            entries = systems.get(name, [])
+            if len(entries) > 1:
+                remarks.append(
+                    f"policy {name}: its servers named {len(entries)} system fingerprints ({', '.join(entries)}): "
+                    "their software or hardware is not the same, or changed while the run went on"
+                )
+        return remarks
 
     def _lanes(self, workers: int) -> int:
         return max(4 * workers, *(policy.capacity for policy in self.policies.values()))

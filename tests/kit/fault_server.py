@@ -58,6 +58,8 @@ class Model(ThreadingHTTPServer):
         self.bodies: list[tuple[str, bytes]] = []
         self.keys: set[str | None] = set()
         self.dead = False
+        #: Further entries of every answer to a request for generation.
+        self.says: dict[str, Any] = {}
         self.reply: Callable[[str, int], tuple[str | None, str]] | None = None
         self.lock = threading.Lock()
 
@@ -199,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if model.apart:
                     self._take_apart(choice, bool(body.get("include_reasoning", True)))
         usage = {"prompt_tokens": len(text.encode()), "completion_tokens": len(ids)}
-        return 200, {"choices": [choice], "usage": usage, **form}
+        return 200, {"choices": [choice], "usage": usage, **form, **model.says}
 
     def _chat(self, body: dict[str, Any]) -> str:
         return self.server.chat(body["messages"], **body.get("chat_template_kwargs", {}))

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,11 @@ class Encoder:
         if first is not None and ids[:2] == (first, first):
             raise DataError(f"checkpoint {self._name}: the prompt would begin with two {bos!r} tokens")
         return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``, without special tokens, as the tokenizer has it: no space is taken away afterwards."""
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
 
 
 def _brief(error: BaseException) -> str:

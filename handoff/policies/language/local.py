@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from handoff.errors import DataError
 from handoff.policies.language.chat import probes, rewritten
 from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
 from handoff.policies.language.model import Input, Output, Speaker
@@ -73,12 +75,15 @@ class Local(Policy):
         speaker, chat = self.speaker, self.encoder.chat
         if chat is not None and self.options.prompt_form == "chat":
             speaker.reads_clock |= chat.reads_clock
-            if speaker.template.is_conversation:
+            with contextlib.suppress(DataError):  # it takes no such conversation: the prompts will show that
                 now = speaker.template.now
                 speaker.rewritten = rewritten([self.encoder.rendered(messages, now) for messages in probes()])
 
     def set_time(self, now: str) -> None:
         self.speaker.set_time(now)
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        return self.speaker.resume_from(stated)
 
     def cautions(self) -> list[str]:
         return self.speaker.cautions()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from handoff.errors import DataError
+from handoff.errors import DataError, UsageError
 from handoff.policies.language.actions import Reply
 from handoff.policies.language.chat import in_words
+from handoff.policies.language.clock import iso
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt, Template
 from handoff.policies.language.tokens import TokenIds
@@ -70,6 +72,30 @@ class Speaker:
         """As :meth:`handoff.policies.policy.Policy.set_time`."""
         if self.options.now is None:
             self.template = attrs.evolve(self.template, now=now)
+
+    def chat_facts(self) -> dict[str, Any]:
+        """JSON-safe: what is known of the chat template; empty for prompts that need none."""
+        if self.template.form != "chat":
+            return {}
+        words = "not known" if self.rewritten is None else in_words(self.rewritten)
+        return {
+            "rewrites": self.rewritten,
+            "in_words": words + ("; it shows the time" if self.reads_clock else ""),
+            "reads_clock": self.reads_clock,
+        }
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        """As :meth:`handoff.policies.policy.Policy.resume_from`: the time is that of the run's start."""
+        described, now = self.describe(), stated.get("now")
+        if "rewrites" in stated and stated["rewrites"] != described.get("rewrites"):
+            raise UsageError("its chat template rewrites other parts of earlier replies than when the run was begun")
+        if "now" in described and now is None:
+            return ["begun by a version that did not state the time, it goes on with prompts that show the present one"]
+        if "now" not in described and now is not None:
+            raise UsageError(f"its prompts showed the time {now!r:.40} when the run was begun, and show none now")
+        if now is not None:
+            self.set_time(iso(now))
+        return []
 
     def cautions(self) -> list[str]:
         """As :meth:`handoff.policies.policy.Policy.cautions`."""

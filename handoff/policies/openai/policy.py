@@ -24,6 +24,7 @@ from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt
 from handoff.policies.language.tokens import TokenIds
 from handoff.policies.openai import answers, served_chat
+from handoff.policies.openai.answering import Answering
 from handoff.policies.openai.client import Refused, Server
 from handoff.policies.policy import Preview, Request, Served
 from handoff.records import Decision
@@ -75,11 +76,12 @@ class OpenAIServer(Served):
         self._wanted = model.strip()
         self._card: _Card | None = None
         self._chat = served_chat.UNKNOWN
+        self._answering: Answering
         self._density = 1.0  # tokens per character, to be on the safe side
         self._tokenized = 0
 
     async def introduce(self) -> None:
-        """Ask every server which model it serves.
+        """Ask every server which model it serves, and what that says to the prompts of the fingerprint.
 
         Raises :class:`~handoff.errors.UsageError` for an unknown model or servers that differ, and
         :class:`~handoff.errors.Interrupted` if a server cannot be reached.
@@ -101,13 +103,25 @@ class OpenAIServer(Served):
             if cards[0].tokenizes and self.options.prompt_form == "chat":
                 replies = self.speaker.template.is_conversation
                 self._chat = await served_chat.examine(self.servers[0], cards[0].model, replies)
+            answering = Answering(self.servers, cards[0].model)
+            await answering.identify(cards[0].tokenizes, self.options.prompt_form)
         finally:
             await self.aclose()
         limits = [limit for limit in (cards[0].max_model_len, self.options.context) if limit]
         self.context = min(limits, default=None)
-        self._card = cards[0]
+        self._card, self._answering = cards[0], answering
         self.speaker.reads_clock |= self._chat.reads_clock
         self.speaker.rewritten = self._chat.rewritten
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        return [*self.speaker.resume_from(stated), *self._answering.resume_from(stated)]
+
+    def remarks(self) -> list[str]:
+        limits = self._answering.limits() if self._card else None
+        return [limits] if limits else []
+
+    def system_fingerprints(self) -> Sequence[str]:
+        return sorted(self._answering.systems) if self._card else ()
 
     @property
     def card(self) -> _Card:
@@ -121,6 +135,7 @@ class OpenAIServer(Served):
             "spec": f"openai:#{card.model}",  # the URL is no part of what the run is
             "kind": "openai",
             "model": card.model,
+            **self._answering.describe(),
             "engine": card.engine(),
             "tokens": "ids" if card.tokenizes else "rendered prompt only",
             "guarantee": (
@@ -189,10 +204,10 @@ class OpenAIServer(Served):
             if prompt.form == "chat":
                 body |= {"add_generation_prompt": True, "add_special_tokens": False, **self._chat.arguments(prompt.now)}
                 data = _with(body, "messages", prompt.chat_json())
-                answer = await server.ask(f"{server.url}/chat/completions", data, answers.chat_with_ids)
+                answer = await self._answering.ask(server, "chat/completions", data, answers.chat_with_ids)
             else:
                 data = json.dumps(body | {"prompt": prompt.text, "add_special_tokens": True}).encode()
-                answer = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
+                answer = await self._answering.ask(server, "completions", data, answers.completion_with_ids)
         except Refused:
             return None  # too long by the server's own count, or an error that will show again
         if answer is None:
@@ -232,7 +247,7 @@ class OpenAIServer(Served):
         if room is None:
             return self.speaker.overflow(request, model_input)
         data = _with({"model": self.card.model, **self._all_sampling(request, room)}, "prompt", ids.text)
-        sent, output = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
+        sent, output = await self._answering.ask(server, "completions", data, answers.completion_with_ids)
         if sent != ids:
             raise EnvironmentFault(f"{server.url} answered {len(sent)} prompt tokens that are not the {len(ids)} sent")
         return self.speaker.decide(request, model_input, output, room)
@@ -248,11 +263,11 @@ class OpenAIServer(Served):
             if prompt.form == "chat":
                 body["messages"] = prompt.chat()
                 data = json.dumps(body).encode()
-                tokens, output = await server.ask(f"{server.url}/chat/completions", data, answers.chat)
+                tokens, output = await self._answering.ask(server, "chat/completions", data, answers.chat)
             else:
                 body["prompt"] = prompt.text
                 data = json.dumps(body).encode()
-                tokens, output = await server.ask(f"{server.url}/completions", data, answers.completion)
+                tokens, output = await self._answering.ask(server, "completions", data, answers.completion)
         except Refused as error:
             if _is_overflow(error):
                 return self.speaker.overflow(request, Input(prompt))

@@ -1,0 +1,147 @@
+"""Who answers behind the servers of a policy: names, system fingerprints, and the fingerprint of the model.
+
+The rule: a policy is answered under one name.  It may be another than the one that was asked for (a gateway's alias):
+that name is stated in the manifest.  Another name later on ends the run, because nobody knows what its model is, and so
+do other greedy replies when a run is resumed.  A system fingerprint tells of software and hardware: a change is
+remarked on and ends nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from handoff.errors import Interrupted, UsageError
+from handoff.policies.language import fingerprint
+from handoff.policies.language.fingerprint import Fingerprint
+from handoff.policies.language.model import Output
+from handoff.policies.openai import answers
+from handoff.policies.openai.answers import Answer
+from handoff.policies.openai.client import Refused, Server
+from handoff.text import printable
+
+T = TypeVar("T")
+
+#: Characters that are kept of a name.
+_MOST = 200
+
+
+class Answering:
+    """What the servers of one policy show of the model that answers."""
+
+    def __init__(self, servers: Sequence[Server], asked: str) -> None:
+        self.asked = asked
+        self.servers = servers
+        #: The name under which the policy is answered; ``None``: no answer has stated one yet.
+        self.name: str | None = None
+        self.systems: set[str] = set()
+        self.fingerprint = fingerprint.NOTHING
+        self._is_known = False
+
+    async def ask(self, server: Server, page: str, data: bytes, read: Callable[[Answer], T]) -> T:
+        """``read`` of the answer to one request for generation, with note taken of who gave it.
+
+        Raises :class:`~handoff.errors.Interrupted` if it comes under another name than the answers before, and what
+        :meth:`Server.ask` raises.
+        """
+
+        def noted(answer: Answer) -> T:
+            value = read(answer)
+            self._note(server.url, answer)
+            return value
+
+        return await server.ask(f"{server.url}/{page}", data, noted)
+
+    def _note(self, url: str, answer: Answer) -> None:
+        system, name = _text(answer.form, "system_fingerprint"), _text(answer.form, "model")
+        if system is not None:
+            self.systems.add(system)
+        if name is not None and self.name is not None and name != self.name:
+            if not self._is_known:
+                raise UsageError(
+                    f"model {self.asked} is answered as {self.name} and, by {url}, as {name}: a policy is one model; "
+                    "name a model and servers that always answer under one name"
+                )
+            raise Interrupted(
+                f"{url} answers as {name} now, and answered as {self.name} before: another model may be behind "
+                f"{self.asked}. Its last answer was not used; go on when {self.name} is served there again"
+            )
+        self.name = self.name or name
+
+    async def identify(self, tokenizes: bool, form: str) -> None:
+        """Take the fingerprint that all servers have in common, by prompts of ``form``.
+
+        Raises :class:`~handoff.errors.UsageError` if different models answer.
+        """
+        taken = [await fingerprint.take(partial(self._probe, server, tokenizes, form)) for server in self.servers]
+        for server, other in zip(self.servers, taken, strict=True):
+            difference = taken[0].difference(other)
+            if difference is not None:
+                raise UsageError(
+                    f"servers of one policy must be equal, but under the name {self.asked} {self.servers[0].url} and "
+                    f"{server.url} differ: {difference}"
+                )
+        self.fingerprint = fingerprint.in_common(taken)
+        self._is_known = True
+
+    async def _probe(self, server: Server, tokenizes: bool, form: str, prompt: str) -> Output | None:
+        """One greedy reply; ``None``: the server refuses the request."""
+        body: dict[str, Any] = {
+            "model": self.asked,
+            "max_tokens": fingerprint.TOKENS,
+            "temperature": 0.0,
+            "seed": fingerprint.SEED,
+        }
+        page, read = "completions", answers.completion
+        if tokenizes:
+            body |= {"prompt": prompt, "return_token_ids": True, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+        elif form == "chat":
+            body["messages"] = [{"role": "user", "content": prompt}]
+            page, read = "chat/completions", answers.chat
+        else:
+            body["prompt"] = prompt
+        data = json.dumps(body).encode()
+        try:
+            if tokenizes:
+                return (await self.ask(server, page, data, answers.completion_with_ids))[1]
+            return (await self.ask(server, page, data, read))[1]
+        except Refused:
+            return None
+
+    def describe(self) -> dict[str, Any]:
+        """For the manifest: the fingerprint, and the name where it is not the one that was asked for."""
+        alias = {} if self.name in (None, self.asked) else {"answers_as": self.name}
+        return {**alias, "fingerprint": self.fingerprint.to_json()}
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        """As :meth:`handoff.policies.policy.Policy.resume_from`."""
+        if "fingerprint" not in stated:
+            return ["begun by a version that took no fingerprint: whether the same model answers now is not known"]
+        urls = " and ".join(server.url for server in self.servers)
+        before = stated.get("answers_as", self.asked)
+        if self.name not in (None, before):
+            raise UsageError(f"{urls} answered as {before} when the run was begun, and answers as {self.name} now")
+        earlier = Fingerprint.from_json(stated["fingerprint"])
+        if earlier.differing(self.fingerprint):
+            raise UsageError(
+                f"another model than when the run was begun, or other software, answers at {urls} under the name "
+                f"{self.asked}: {earlier.difference(self.fingerprint)}"
+            )
+        if not earlier.common(self.fingerprint):
+            return ["no greedy reply can be compared: whether the same model answers as before is not known"]
+        return []
+
+    def limits(self) -> str | None:
+        """What is not known of the model, in words."""
+        return self.fingerprint.limits()
+
+
+def _text(form: Any, key: str) -> str | None:
+    value = form.get(key) if isinstance(form, dict) else None
+    if not isinstance(value, str) or not value.strip():
+        return None
+    if value.startswith(("/", "./")):  # of a path only the last part is kept
+        value = value.rstrip("/").rsplit("/", 1)[-1]
+    return printable(value)[:_MOST]
