@@ -64,6 +64,9 @@ def decision_problems(facts: Any, decision: Decision, admissible: Sequence[str] 
     if decision.status == "context_overflow":
         if decision.text or decision.action is not None:
             yield "its prompt did not fit, yet it has a text or an action"
+    elif decision.status == "refused" or generation.is_refusal:
+        if decision.status != "refused" or not generation.is_refusal or decision.action is not None:
+            yield f"it ended by {generation.finish!r}, yet its status is {decision.status!r}"
     elif admissible is not None:
         yield from _text_problems(facts, decision, admissible)
 

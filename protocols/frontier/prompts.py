@@ -48,7 +48,7 @@ def _require_equal(check: Check, cell: str, decisions: Sequence[Decision]) -> No
         "different prompt token ids": {d.prompt_digest for d in decisions if d.prompt_digest is not None},
         "different numbers of prompt tokens": {d.prompt_tokens for d in decisions if d.prompt_tokens is not None},
     }
-    spoken = [d for d in decisions if d.generation is not None and d.status != "context_overflow"]
+    spoken = [d for d in decisions if d.generation is not None and d.status not in ("context_overflow", "refused")]
     counted = sum(decision.prompt_tokens is not None for decision in spoken)
     check.require(counted in (0, len(spoken)), f"{cell}: {counted} of {len(spoken)} solvers have a number of tokens")
     for failure, values in claims.items():

@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         prompt = chat(body["messages"]) if "messages" in body else body["prompt"]
         text = bytes(prompt).decode() if isinstance(prompt, list) else prompt
         if len(text.encode()) + body["max_tokens"] > model.max_model_len:
-            return 400, {"error": {"message": f"maximum context length is {model.max_model_len}"}}
+            return 400, {"error": {"message": f"This model's maximum context length is {model.max_model_len} tokens."}}
         reply, finish = (model.reply or answer)(text, body["seed"])
         ids = list((reply or "").encode())
         with model.lock:

@@ -119,5 +119,5 @@ def _digest(output: Output) -> str | None:
     """Digest of a reply; ``None``: it is empty."""
     if output.ids is not None:
         return output.ids.digest() if len(output.ids) else None
-    said = [output.reasoning or "", output.text]
+    said = [output.reasoning or "", output.refusal or "", output.text]
     return digest(said) if any(said) else None

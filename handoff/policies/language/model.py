@@ -7,13 +7,15 @@ from typing import Any
 import attrs
 
 from handoff.errors import DataError
-from handoff.policies.language.actions import Reply
+from handoff.policies.language.actions import Parsed, Reply
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt, Template
 from handoff.policies.language.tokens import TokenIds
 from handoff.policies.policy import Request
 from handoff.records import Decision, Generation
 
+#: How a reply can end: by the model or a stop string, by a limit of tokens, by a call of a tool, by a content filter.
+FINISHES = ("stop", "length", "tool_calls", "content_filter")
 #: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
 
@@ -23,6 +25,7 @@ class Output:
     """What an engine generated."""
 
     text: str
+    #: One of ``FINISHES``.
     finish: str
     #: The stop string that ended it, if one did.
     stop: str | None = None
@@ -32,7 +35,14 @@ class Output:
     tokens: int | None = None
     #: Thinking that a server gave apart from the text.
     reasoning: str | None = None
+    #: The model's refusal, where a server gave it apart from the text.
+    refusal: str | None = None
     flags: tuple[str, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the model declined to answer, or a filter took its reply: no part of its text is an action then."""
+        return self.refusal is not None or self.finish == "content_filter"
 
 
 @attrs.frozen
@@ -69,9 +79,13 @@ class Speaker:
         Raises :class:`~handoff.errors.DataError` if it is no admissible action though the engine was to generate
         nothing else: that is the engine's failure, not the model's.
         """
-        reply = Reply(output.text, output.finish, output.stop, output.reasoning)
-        parsed = self.rule.parse(reply, request.record.admissible)
-        if self.options.constrain and output.finish == "stop" and parsed.status != "parsed":
+        if output.is_refused:
+            parsed = Parsed(None, "refused")
+        else:
+            reply = Reply(output.text, output.finish, output.stop, output.reasoning)
+            parsed = self.rule.parse(reply, request.record.admissible)
+        constrained = self.options.constrain and output.finish == "stop"
+        if constrained and parsed.status not in ("parsed", "refused"):
             raise DataError(
                 f"the reply {output.text!r:.80} is no admissible action: the engine does not constrain this model; "
                 "leave out --constrain, or use hf:, which scores every action"
@@ -92,6 +106,20 @@ class Speaker:
             ids=output.ids,
             max_tokens=max_tokens,
             reasoning=output.reasoning,
+            refusal=output.refusal,
+        )
+
+    def refuse(self, request: Request, model_input: Input, words: str) -> Decision:
+        """The outcome of a prompt that a content filter stopped, with the filter's own ``words``: a spent step."""
+        return self._decision(
+            request,
+            model_input,
+            text="",
+            action=None,
+            status="refused",
+            flags=(),
+            finish="content_filter",
+            refusal=words,
         )
 
     def overflow(self, request: Request, model_input: Input) -> Decision:
