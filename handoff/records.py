@@ -117,6 +117,8 @@ class Decision:
 
 #: ``refused``: the model declined to answer, or a content filter took its reply or stopped its prompt.
 STATUSES = ("parsed", "no_action", "inadmissible", "truncated", "empty", "context_overflow", "refused")
+#: The statuses of a decision that has an action.
+ACTING = ("parsed", "inadmissible")
 
 
 @attrs.frozen

@@ -87,6 +87,8 @@ class Protocol(ABC, Generic[C, R]):
     roles: ClassVar[tuple[str, ...]]
     #: Further classes of settings, which :meth:`configure` turns into fields of the configuration.
     more_settings: ClassVar[tuple[type, ...]] = ()
+    #: Claims of the checks that :meth:`certify` adds, by name: an audit without replays lists them as not done.
+    replays: ClassVar[Mapping[str, str]] = {"replay": "every episode is equal on the reference engine"}
     #: Where the report lies, as ``module:NAME``; imported when something is shown.
     report_at: ClassVar[str] = "handoff.report.plain:REPORT"
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from handoff.episodes.pool import T
 from handoff.errors import DataError
+from handoff.policies.form import form_problems
 from handoff.policies.policy import Policy, Request, Served
 from handoff.records import Decision
 
@@ -20,6 +21,15 @@ class Batcher:
         self._running: asyncio.Task[None] | None = None
 
     async def decide(self, request: Request) -> Decision:
+        """The policy's decision.  Raises :class:`~handoff.errors.DataError` for one that no record may hold."""
+        decision = await self._ask(request)
+        if not isinstance(decision, Decision):
+            raise DataError(f"a policy gave a {type(decision).__name__} instead of a decision")
+        for problem in form_problems(decision):
+            raise DataError(f"a policy gave a decision that {problem}")
+        return decision
+
+    async def _ask(self, request: Request) -> Decision:
         if isinstance(self.policy, Served):
             return await self.policy.decide_one(request)
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()

@@ -18,9 +18,11 @@ from typing import Any
 import attrs
 
 from handoff.errors import DataError, HandoffError, UsageError
+from handoff.policies.language.actions import FLAGS
+from handoff.policies.language.model import CLAMPED, SCORED
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
-from handoff.policies.scripted import Actions, Noisy, Random, Tempered
+from handoff.policies.scripted import NO_PLAN, NOISE, Actions, Noisy, Random, Tempered
 from handoff.policies.specs import Spec
 
 GROUP = "handoff.policies"
@@ -74,6 +76,8 @@ class Kind:
     takes_path: bool = False
     #: Fields of :class:`ModelOptions` that the kind sets where nobody else does.
     options: Callable[[], Mapping[str, Any]] = dict
+    #: Remarks that its decisions can have; ``None``: any.
+    flags: frozenset[str] | None = None
     #: How a description in a manifest follows from the spec.
     fault: Fault = attrs.field()
 
@@ -142,7 +146,7 @@ def _model(name: str, form: str, module: str, policy: str, **stated: Any) -> Kin
         model: Policy = getattr(import_module(module), policy)(argument, options)
         return model
 
-    return Kind(name, form, build, is_language_model=True, **stated)
+    return Kind(name, form, build, is_language_model=True, flags=MODEL_FLAGS, **stated)
 
 
 def _checkpoint(name: str, module: str, policy: str) -> Kind:
@@ -156,14 +160,17 @@ def _builtin_options() -> Mapping[str, Any]:
     return builtin.options()
 
 
+#: Remarks that a language model's decisions can have.
+MODEL_FLAGS = frozenset({*FLAGS, CLAMPED, SCORED})
+
 BUILTIN: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("random", "random", lambda argument, options: Random()),
-        Kind("expert", "expert", lambda argument, options: Noisy(0.0)),
-        Kind("noisy", "noisy:EPS, such as noisy:0.3", _noisy),
-        Kind("tempered", "tempered:T[:HABIT], such as tempered:0.5", _tempered),
-        Kind("actions", "actions:FILE", _actions, takes_path=True, fault=_described_by_digest),
+        Kind("random", "random", lambda argument, options: Random(), flags=frozenset()),
+        Kind("expert", "expert", lambda argument, options: Noisy(0.0), flags=frozenset({NO_PLAN})),
+        Kind("noisy", "noisy:EPS, such as noisy:0.3", _noisy, flags=frozenset({NOISE, NO_PLAN})),
+        Kind("tempered", "tempered:T[:HABIT], such as tempered:0.5", _tempered, flags=frozenset({NO_PLAN})),
+        Kind("actions", "actions:FILE", _actions, takes_path=True, fault=_described_by_digest, flags=frozenset()),
         _model(
             "openai",
             "openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#my-model",

@@ -15,12 +15,13 @@ from handoff.protocols.frontier.study import Study
 from handoff.records import Decision
 from handoff.runs.run import requests_of
 
-CLAIM = "every rendered prompt follows from the records; solvers of one clone got equal prompts"
+CLAIM = "every prompt's digest is that of the prompt that the records give, one per clone for all solvers"
 
 
 def check_prompts(audit: Audit, study: Study, templates: Sequence[str] = ()) -> None:
     """Add the check ``prompts`` to ``audit``."""
     check = audit.check("prompts", CLAIM)
+    check.excuse("no prompt of these policies can be rendered here, and no trajectory arrived")
     renderer = Renderer(study.policies, check, templates)
     config = study.config
     for cell, trajectory in study.trajectories.items():

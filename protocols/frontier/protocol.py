@@ -12,7 +12,7 @@ from handoff.policies.policy import Policy
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
 from handoff.protocols.frontier import study as studies
-from handoff.protocols.frontier.certify import certify
+from handoff.protocols.frontier.certify import CLAIMS, certify
 from handoff.protocols.frontier.checks import check_records
 from handoff.protocols.frontier.config import FrontierConfig, plan
 from handoff.protocols.frontier.flat_tables import tables
@@ -32,6 +32,7 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
     name = studies.NAME
     config = FrontierConfig
     roles = ("reachers", "solvers")
+    replays = CLAIMS
     report_at = "handoff.report.study:REPORT"
 
     def plan(self, tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:

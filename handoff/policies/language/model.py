@@ -19,6 +19,21 @@ FINISHES = ("stop", "length", "tool_calls", "content_filter")
 #: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
 
+#: Finish reasons in records: before ``FINISHES`` were the only ones, each server's own words were kept.
+RECORDED_FINISHES = frozenset(
+    {
+        *FINISHES,
+        *("eos", "eos_token", "end_turn", "stop_sequence", "stop_token"),
+        *("max_tokens", "function_call", "tool_use", "refusal"),
+    }
+)
+
+#: The remark on a reply whose limit was cut to the room in the context.
+CLAMPED = "clamped"
+
+#: The remark on a reply that was chosen by its score.
+SCORED = "scored"
+
 
 @attrs.frozen
 class Output:
@@ -92,7 +107,7 @@ class Speaker:
             )
         flags = {*parsed.flags, *output.flags}
         if max_tokens is not None and max_tokens < self.options.max_new_tokens:
-            flags.add("clamped")
+            flags.add(CLAMPED)
         return self._decision(
             request,
             model_input,
