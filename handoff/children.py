@@ -16,6 +16,9 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+#: The way out where a process or a thread cannot be started.
+RAISE_LIMITS = "raise the limits on memory and processes (ulimit -v, ulimit -u) or ask for fewer --workers"
+
 #: What a terminal sends to every process of a command.
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
 #: Seconds in which a process that was told to end has ended.

@@ -9,6 +9,7 @@ from typing import Any
 from handoff.auditing.checks import Audit, check_folder, check_identity, check_order, read_run
 from handoff.auditing.policies import check_policies
 from handoff.auditing.reference import Reference
+from handoff.auditing.register import check_register, note_seeds
 from handoff.episodes.start import Where
 from handoff.progress import Progress, Silent
 from handoff.protocols.registry import protocol_of_run
@@ -29,13 +30,15 @@ def audit_run(
     progress: Progress | None = None,
     replay: bool = True,
     templates: Sequence[str] = (),
+    register: Path | None = None,
 ) -> Audit:
     """Audit the run in ``folder``, of any protocol.
 
     ``options`` are environment options that take the place of those that the run was made with (where its data lies
     now); ``replay`` false leaves out the checks that need the environment, which are then called not done; ``where``
     says where that lives;
-    ``templates`` are files of prompt templates that may be rendered beside the toolkit's own.  Raises
+    ``templates`` are files of prompt templates that may be rendered beside the toolkit's own; ``register`` is a plan
+    that was registered before the run (:mod:`handoff.runs.register`).  Raises
     :class:`~handoff.errors.StoreError` if ``folder`` is no run and :class:`~handoff.errors.UsageError` if its protocol,
     environment or data cannot be found.
     """
@@ -48,9 +51,13 @@ def audit_run(
     if run is None:
         return audit
     audit.templates = tuple(templates)
+    plan = protocol.plan(run.tasks, run.config)
     check_folder(audit, run)
     check_identity(audit, run)
-    check_order(audit, protocol.plan(run.tasks, run.config), read_keys(folder))
+    note_seeds(audit, run)
+    if register is not None:
+        check_register(audit, run, plan, register)
+    check_order(audit, plan, read_keys(folder))
     protocol.check(audit, run, templates)
     check_policies(audit, run)
     if not replay:

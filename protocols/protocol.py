@@ -15,11 +15,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from handoff import registry, signals
+from handoff import signals
 from handoff.auditing.checks import Audit
 from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
+from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
+from handoff.policies.guard import require_attributes
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
@@ -159,28 +161,31 @@ class Protocol(ABC, Generic[C, R]):
         config: C,
         policies: Mapping[str, str | Policy],
         models: Mapping[str, ModelOptions] | None = None,
+        step_timeout: float | None = None,
     ) -> Prepared:
         """Decide everything about a run: its tasks, its policies and its identity.
 
         ``policies`` are specs by name (or policies themselves), ``models`` the options of those that are language
-        models.  Raises :class:`~handoff.errors.UsageError` for a wrong request.
+        models, ``step_timeout`` the seconds that one call of the environment may take.  Raises
+        :class:`~handoff.errors.UsageError` for a wrong request.
         """
-        instance = registry.create(environment, options)
-        try:
+        with opened(environment, options, step_timeout) as instance:
             available = instance.tasks(config.split)
             tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
             acting = _policies({name: policies[name] for name in self.policies(config)}, models)
-            signals.run(lambda: introduce(acting.values()))
+            signals.run(lambda: introduce(acting))
+            for name, policy in acting.items():
+                require_attributes(policy, name)
             config = self.settle(config, acting)
-            described = {name: describe(policies[name], policy) for name, policy in acting.items()}
+            described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
-        finally:
-            instance.close()
+        failures = instance.call.remarks
 
         async def play(running: Running) -> dict[str, float]:
             return await self.play(config, tasks, acting, running)
 
-        return Prepared(environment, options, tasks, acting, stated, self.plan(tasks, config), play)
+        plan = self.plan(tasks, config)
+        return Prepared(environment, options, tasks, acting, stated, plan, play, failures=failures)
 
 
 def _policies(given: Mapping[str, str | Policy], models: Mapping[str, ModelOptions] | None) -> dict[str, Policy]:

@@ -39,6 +39,8 @@ class CommandLine:
     model_options: Mapping[str, Any]
     where: Where
     out: Path | None
+    #: Where the plan is registered.
+    register: Path | None
     dry_run: bool
     quiet: bool
     as_json: bool
@@ -60,6 +62,7 @@ def study_command(
         model_options: Mapping[str, Any],
         where: Mapping[str, Any],
         out: Path | None,
+        register: Path | None,
         dry_run: bool,
         quiet: bool,
         as_json: bool,
@@ -68,7 +71,18 @@ def study_command(
     ) -> None:
         places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
         request = CommandLine(
-            environment, file, bindings, cross, places, model_options, Where(**where), out, dry_run, quiet, as_json
+            environment,
+            file,
+            bindings,
+            cross,
+            places,
+            model_options,
+            Where(**where),
+            out,
+            register,
+            dry_run,
+            quiet,
+            as_json,
         )
         carry_out(protocol, request, {key: value for values in stated.values() for key, value in values.items()})
 
@@ -90,6 +104,10 @@ def study_command(
         click.option(
             "--out", cls=Option, group="output", type=options.PATH,
             help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]",
+        ),
+        click.option(
+            "--register", cls=Option, group="output", type=options.PATH, metavar="FILE",
+            help="Write the plan's digest there before the first episode, to be published.",
         ),
         click.option("--dry-run", cls=Option, group="output", is_flag=True, help="Show the plan and stop."),
         options.quiet,
@@ -115,11 +133,13 @@ def study_command(
 
 def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mapping[str, Any]) -> None:
     """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
-    from handoff import progress, registry
+    from handoff import progress
     from handoff.cli.output import console
     from handoff.errors import Interrupted
+    from handoff.guard.adapter import load
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
+    from handoff.runs.register import register
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
@@ -127,7 +147,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
     bound = {**file.bindings, **bind(request.bindings)}
     values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
-    adapter = registry.load(environment)
+    adapter = load(environment)
     values.setdefault("split", adapter.splits[0])
     config = protocol.configure(values)
     specs = resolve(protocol.policies(config), bound, adapter.policies)
@@ -135,7 +155,8 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     models = study_file.model_options(specs, file, model_options)
     environment_options = {**file.environment_options, **request.environment_options}
     try:
-        prepared = protocol.prepare(environment, environment_options, config, specs, models)
+        timeout = request.where.step_timeout
+        prepared = protocol.prepare(environment, environment_options, config, specs, models, step_timeout=timeout)
     except Interrupted as error:
         if not request.dry_run:
             raise
@@ -148,6 +169,9 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     plan = console() if request.dry_run and not request.as_json else remarks
     for line in report.plan_lines(prepared.identity, folder):
         plan.print(line, soft_wrap=True)
+    if request.register is not None:
+        register(request.register, prepared.identity, len(prepared.plan), folder)
+        plan.print(f"registered plan: {request.register} (digest {prepared.digest[:12]}...)", soft_wrap=True)
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))

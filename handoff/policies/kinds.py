@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 
+from handoff import signals
 from handoff.errors import DataError, HandoffError, UsageError
 from handoff.policies.language.actions import FLAGS
 from handoff.policies.language.model import CLAMPED, SCORED
@@ -24,6 +25,7 @@ from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.policies.scripted import NO_PLAN, NOISE, Actions, Noisy, Random, Tempered
 from handoff.policies.specs import Spec
+from handoff.text import printable, reason
 
 GROUP = "handoff.policies"
 
@@ -107,10 +109,10 @@ def _guarded(spec: Spec, call: Callable[[], Any]) -> Any:
         return call()
     except HandoffError:
         raise
-    except Exception as error:
-        if spec.kind in BUILTIN:
+    except BaseException as error:
+        if spec.kind in BUILTIN or signals.from_user(error):
             raise
-        raise UsageError(f"policy {spec.text!r:.80} fails: {type(error).__name__}: {error}") from error
+        raise UsageError(f"policy {spec.text!r:.80} fails: {reason(error)}") from error
 
 
 def _noisy(argument: str | None, options: ModelOptions) -> Policy:
@@ -225,11 +227,27 @@ def _loaded(point: metadata.EntryPoint) -> Kind:
     where = f"policy kind {point.name!r} (entry point {point.value})"
     try:
         value = point.load()
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        if signals.from_user(error):
+            raise
+        raise UsageError(f"{where} cannot be loaded: {reason(error)}") from error
     if isinstance(value, Kind):
-        return attrs.evolve(value, name=point.name)
+        return _contained(attrs.evolve(value, name=point.name))
     if isinstance(value, type) and issubclass(value, Policy):
         make: Callable[[str | None], Policy] = value
         return Kind(point.name, f"{point.name}[:ARGUMENT]", lambda argument, options: make(argument))
     raise UsageError(f"{where} is neither a handoff.policies.Kind nor a subclass of handoff.policies.Policy")
+
+
+def _contained(kind: Kind) -> Kind:
+    """A kind of a plug-in whose options and faults fail in one sentence."""
+
+    def options() -> Mapping[str, Any]:
+        options: Mapping[str, Any] = _guarded(Spec.parse(kind.name), lambda: dict(kind.options()))
+        return options
+
+    def fault(same: Kind, spec: Spec, facts: Mapping[str, Any]) -> str | None:
+        fault = _guarded(spec, lambda: kind.fault(same, spec, facts))
+        return None if fault is None else printable(str(fault))
+
+    return attrs.evolve(kind, options=options, fault=fault)

@@ -128,11 +128,9 @@ class Actions(Policy):
     def __init__(self, path: str) -> None:
         try:
             raw = files.read_input(Path(path))
-            text = raw.decode("utf-8")
         except OSError as error:
-            raise UsageError(f"actions:{path}: cannot read the file: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise DataError(f"actions:{path}: the file is not UTF-8 text ({error})") from error
+            raise UsageError(f"actions:{path}: cannot read the file: {files.cause(error)}") from error
+        text = files.text_of(raw, f"actions:{path}: the file")
         self._digest = hashlib.sha256(raw).hexdigest()
         self._by_task: dict[str, list[str]] | None = None
         self._lines: list[str] = []

@@ -32,7 +32,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except NotADirectoryError:
         raise StoreError(f"{folder} is a file, not a run folder; of a table, `handoff estimate` tells more") from None
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {files.cause(error)}") from error
     try:
         manifest = parse(raw)
         if manifest["format"] != FORMAT or type(manifest["format"]) is not int:
@@ -54,9 +54,11 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
     try:
         data = files.read(path)
     except FileNotFoundError:
+        if (folder / SEAL).exists():
+            raise Damage(f"{path} is missing, though the run was sealed complete") from None
         return
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {files.cause(error)}") from error
     lines, rest = split_lines(data)
     if rest and (folder / SEAL).exists():
         raise after_the_seal(path, len(lines), rest)
@@ -90,7 +92,7 @@ def read_seal(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {files.cause(error)}") from error
     except ValueError as error:
         raise Damage(f"{path} is not valid JSON ({error})") from None
     if not (isinstance(seal, dict) and set(seal) == {"records", "head"}):

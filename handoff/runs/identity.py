@@ -10,6 +10,7 @@ import attrs
 from handoff import __version__
 from handoff.environment import Environment
 from handoff.errors import UsageError
+from handoff.policies.guard import description
 from handoff.policies.policy import OBSERVED, Policy
 from handoff.records import Task, to_json
 from handoff.text import require_printable
@@ -29,9 +30,9 @@ def stated_seeds(run_seed: int) -> dict[str, Any]:
     return {"run": run_seed, "schedule": "sha256 of [run, task, slot, purpose, position], first 63 bits"}
 
 
-def describe(given: str | Policy, policy: Policy) -> dict[str, Any]:
-    """A policy's part of a manifest; ``given`` is its spec, or the policy itself."""
-    described = dict(policy.describe())
+def describe(given: str | Policy, policy: Policy, name: str | None = None) -> dict[str, Any]:
+    """A policy's part of a manifest; ``given`` is its spec, or the policy itself, ``name`` what the run calls it."""
+    described = description(policy, name)
     if isinstance(given, str):
         return {"spec": given, **described}
     return {"spec": f"python:{type(given).__module__}.{type(given).__qualname__}", "kind": "python", **described}

@@ -60,7 +60,7 @@ class Player:
         ]
 
     async def _reach_all(self) -> None:
-        batchers = {name: Batcher(self.policies[name]) for name in self.config.reachers}
+        batchers = {name: Batcher(self.policies[name], name) for name in self.config.reachers}
         jobs: list[Job] = []
         crossing = self._crossing(self.config.reachers)  # reacher by reacher: an exclusive model is loaded once
         with self.running.progress.phase("reach", len(crossing)) as tick:
@@ -94,7 +94,7 @@ class Player:
         jobs: list[Job] = []
         with self.running.progress.phase("solve", len(arrivals) * len(self.config.solvers)) as tick:
             for solver in self.config.solvers:
-                batcher = Batcher(self.policies[solver])
+                batcher = Batcher(self.policies[solver], solver)
                 for task, trajectory in arrivals:
                     endpoint = EndpointCell(*trajectory.cell, solver)
                     if self.running.store.body(endpoint.key) is None:

@@ -51,7 +51,7 @@ async def roll_all(
     tasks: Sequence[Task], policies: Mapping[str, Policy], config: RolloutsConfig, running: Running
 ) -> None:
     """Run every rollout that the store does not hold yet."""
-    batchers = {name: Batcher(policies[name]) for name in config.policies}
+    batchers = {name: Batcher(policies[name], name) for name in config.policies}
     jobs: list[tuple[str, Callable[[], Awaitable[None]]]] = []
     # Jobs start in order: with all pilots before the first scored rollout, nothing waits for what cannot start.
     pilots = 0 if config.ptgs is None else config.ptgs.pilots
