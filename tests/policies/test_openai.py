@@ -113,7 +113,7 @@ def test_a_forged_decision_fails_the_audit_and_the_weaker_guarantee_is_named(
 ) -> None:
     dialect, folder = faultless
     honest = checks(folder)
-    assert all(entry.passed for entry in honest.values())
+    assert not any(entry.blocks for entry in honest.values())
     assert honest["prompts"].count > 0
     assert ("no token ids are recorded for a" in " ".join(honest["prompts"].notes)) == (dialect == "plain")
 
