@@ -22,7 +22,7 @@ from handoff.policies.language.options import ModelOptions
 from handoff.protocols.protocol import Protocol
 
 #: A plan does not wait for a server that may come back.
-_IMPATIENT = {"patience": 3.0, "timeout": 2.0}
+_IMPATIENT = {"patience": 3.0, "timeout": 10.0}
 
 
 @attrs.frozen
@@ -171,7 +171,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         plan.print(line, soft_wrap=True)
     if request.register is not None:
         register(request.register, prepared.identity, len(prepared.plan), folder)
-        plan.print(f"registered plan: {request.register} (digest {prepared.digest[:12]}...)", soft_wrap=True)
+        plan.print(f"registered plan: {request.register} (digest {prepared.plan_digest[:12]}...)", soft_wrap=True)
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))

@@ -60,9 +60,14 @@ class Prepared:
         return digest(dict(self.identity))
 
     @property
+    def plan_digest(self) -> str:
+        """Digest of the part of the identity that follows from the command alone."""
+        return digest(commanded(self.identity))
+
+    @property
     def default_folder(self) -> Path:
         """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
-        return Path("runs") / f"{self.environment}-{digest(commanded(self.identity))[:10]}"
+        return Path("runs") / f"{self.environment}-{self.plan_digest[:10]}"
 
     def run(
         self,
