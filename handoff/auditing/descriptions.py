@@ -39,6 +39,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "max_prompt_tokens": (int,),
     "stop": (list,),
     "constrain": (bool,),
+    "token_limit_field": (str,),
 }
 
 

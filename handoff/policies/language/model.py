@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -14,19 +15,31 @@ from handoff.policies.language.tokens import TokenIds
 from handoff.policies.policy import Request
 from handoff.records import Decision, Generation
 
-#: How a reply can end: by the model or a stop string, by a limit of tokens, by a call of a tool, by a content filter.
-FINISHES = ("stop", "length", "tool_calls", "content_filter")
+#: Finish reasons of engines and servers in the toolkit's terms: the model or a stop string ended the reply, a limit of
+#: tokens, a call of a tool, a content filter.
+FINISH_TERMS: Mapping[str, str] = {
+    "stop": "stop",  # these four: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "eos": "stop",
+    "eos_token": "stop",  # TGI
+    "stop_token": "stop",
+    "stop_sequence": "stop",  # TGI; Anthropic's models behind gateways
+    "end_turn": "stop",  # Anthropic's
+    "max_tokens": "length",  # Anthropic's
+    "model_length": "length",  # Mistral's
+    "model_context_window_exceeded": "length",  # Anthropic's
+    "repetition": "length",  # vLLM: cut where it began to repeat itself
+    "function_call": "tool_calls",  # OpenAI's older models
+    "tool_use": "tool_calls",  # Anthropic's
+    "refusal": "content_filter",  # Anthropic's
+}
+#: Finish reasons in records: earlier versions kept the server's word.
+FINISHES = frozenset(FINISH_TERMS)
+
 #: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
-
-#: Finish reasons in records: before ``FINISHES`` were the only ones, each server's own words were kept.
-RECORDED_FINISHES = frozenset(
-    {
-        *FINISHES,
-        *("eos", "eos_token", "end_turn", "stop_sequence", "stop_token"),
-        *("max_tokens", "function_call", "tool_use", "refusal"),
-    }
-)
 
 #: The remark on a reply whose limit was cut to the room in the context.
 CLAMPED = "clamped"
@@ -40,7 +53,7 @@ class Output:
     """What an engine generated."""
 
     text: str
-    #: One of ``FINISHES``.
+    #: A value of ``FINISH_TERMS``.
     finish: str
     #: The stop string that ended it, if one did.
     stop: str | None = None
@@ -105,9 +118,7 @@ class Speaker:
                 f"the reply {output.text!r:.80} is no admissible action: the engine does not constrain this model; "
                 "leave out --constrain, or use hf:, which scores every action"
             )
-        flags = {*parsed.flags, *output.flags}
-        if max_tokens is not None and max_tokens < self.options.max_new_tokens:
-            flags.add(CLAMPED)
+        flags = {*parsed.flags, *output.flags, *self._flags(max_tokens)}
         return self._decision(
             request,
             model_input,
@@ -124,16 +135,23 @@ class Speaker:
             refusal=output.refusal,
         )
 
-    def refuse(self, request: Request, model_input: Input, words: str) -> Decision:
-        """The outcome of a prompt that a content filter stopped, with the filter's own ``words``: a spent step."""
+    def _flags(self, max_tokens: int | None) -> tuple[str, ...]:
+        """Remarks on the limit of a reply."""
+        return (CLAMPED,) if max_tokens is not None and max_tokens < self.options.max_new_tokens else ()
+
+    def refuse(self, request: Request, model_input: Input, words: str, max_tokens: int) -> Decision:
+        """The outcome of a prompt that a content filter stopped, with the filter's own ``words``: a spent step.
+
+        ``max_tokens`` is the limit that was asked for."""
         return self._decision(
             request,
             model_input,
             text="",
             action=None,
             status="refused",
-            flags=(),
+            flags=self._flags(max_tokens),
             finish="content_filter",
+            max_tokens=max_tokens,
             refusal=words,
         )
 

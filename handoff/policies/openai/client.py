@@ -127,7 +127,7 @@ class Server:
         self, url: str, body: bytes | None, read: Callable[[Answer], T], overflows: Callable[[Complaint], bool]
     ) -> T:
         status, headers, raw = await self._send(url, body, self._timeout)
-        wait = _retry_after(headers.get("Retry-After"))
+        wait = retry_after(headers.get("Retry-After"))
         if status == 200:
             try:
                 return read(self._parsed(raw))
@@ -294,7 +294,7 @@ def has_proxy(url: str) -> bool:
     return not local and parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
 
 
-def _retry_after(header: str | None) -> float | None:
+def retry_after(header: str | None) -> float | None:
     """Seconds that a Retry-After header asks for (a number, or a date); ``None`` if it makes no sense."""
     if header is None:
         return None

@@ -218,7 +218,7 @@ class OpenAIServer(Served):
             overflows = self._overflows(len(ids) + room)
             completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids, overflows)
         except Refused as error:
-            return self._refused(request, model_input, error)
+            return self._refused(request, model_input, error, room)
         if completion.prompt != ids:
             count = len(completion.prompt or ())
             raise EnvironmentFault(f"{server.url} answered {count} prompt tokens that are not the {len(ids)} sent")
@@ -236,7 +236,7 @@ class OpenAIServer(Served):
                 data = json.dumps(body | {"prompt": prompt.text}).encode()
                 completion = await self._answering.ask(server, "completions", data, schema.completion, overflows)
         except Refused as error:
-            return self._refused(request, Input(prompt), error)
+            return self._refused(request, Input(prompt), error, room)
         model_input = Input(prompt, tokens=completion.prompt_tokens)
         if completion.prompt_tokens is not None and completion.prompt_tokens > self.options.max_prompt_tokens:
             return self.speaker.overflow(request, model_input)
@@ -256,12 +256,12 @@ class OpenAIServer(Served):
 
         return holds
 
-    def _refused(self, request: Request, model_input: Input, error: Refused) -> Decision:
+    def _refused(self, request: Request, model_input: Input, error: Refused, room: int) -> Decision:
         """The outcome of a prompt that does not fit, or that a filter stopped.  Raises ``error`` if it is neither."""
         if error.verdict is Verdict.OVERFLOW:
             return self.speaker.overflow(request, model_input)
         if error.verdict is Verdict.FILTERED:
-            return self.speaker.refuse(request, model_input, error.complaint.message)
+            return self.speaker.refuse(request, model_input, error.complaint.message, room)
         raise error
 
     async def aclose(self) -> None:

@@ -8,37 +8,18 @@ looked at.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import attrs
 
-from handoff.policies.language.model import FAILED, FINISHES, Output
+from handoff.policies.language.model import FAILED, FINISH_TERMS, Output
+from handoff.policies.language.options import MOST
 from handoff.policies.language.tokens import TokenIds
 from handoff.policies.openai import refusals
 from handoff.policies.openai.answers import Answer, BadAnswer
 from handoff.policies.openai.refusals import Complaint
 
 T = TypeVar("T")
-
-#: More tokens than any prompt or reply has.
-MOST_TOKENS = 10**9
-
-#: Finish reasons of servers in the toolkit's terms; any other is a bad answer.
-FINISH_TERMS: Mapping[str, str] = {
-    **{reason: reason for reason in FINISHES},  # OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter
-    "eos": "stop",
-    "eos_token": "stop",  # TGI
-    "stop_sequence": "stop",  # TGI; Anthropic's models behind gateways
-    "end_turn": "stop",  # Anthropic's
-    "max_tokens": "length",  # Anthropic's
-    "model_length": "length",  # Mistral's
-    "model_context_window_exceeded": "length",  # Anthropic's
-    "repetition": "length",  # vLLM: cut where it began to repeat itself
-    "function_call": "tool_calls",  # OpenAI's older models
-    "tool_use": "tool_calls",  # Anthropic's
-    "refusal": "content_filter",  # Anthropic's
-}
 
 
 class Stated(Exception):
@@ -217,7 +198,7 @@ def _stop(choice: dict[str, Any]) -> str | None:
 
 def _count(usage: dict[str, Any], key: str) -> int | None:
     count = usage.get(key)
-    if count is not None and (type(count) is not int or not 0 <= count <= MOST_TOKENS):
+    if count is not None and (type(count) is not int or not 0 <= count <= MOST):
         raise BadAnswer(f"the usage has {count!r:.40} as {key}")
     return count
 

@@ -286,6 +286,11 @@ def failures(table: values.FailureTable) -> Iterator[str]:
             f"{' and '.join(labels)} ({most:,}{' each' if len(labels) > 1 else ''}), and leaves the state unchanged on "
             f"{percent(one.unchanged)} of their steps."
         )
+    for refusals in table.refusals or ():
+        yield (
+            f"{refusals.policy} or a content filter refused {refusals.refused:,} of "
+            f"{plural(refusals.decisions, 'decision')}: such a step is spent without an action."
+        )
 
 
 def method(intervals: Intervals) -> str:

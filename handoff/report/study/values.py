@@ -377,12 +377,23 @@ class StudyCurves:
 
 
 @attrs.frozen
+class Refusals:
+    """Decisions of one policy that it or a content filter refused."""
+
+    policy: str
+    refused: int
+    decisions: int
+
+
+@attrs.frozen
 class FailureTable:
     """The non-arrivals (Appendix D)."""
 
     reachers: tuple[Failures, ...]
     #: Gaps of the share of loops.
     loop_gaps: tuple[ReacherGap, ...]
+    #: Of policies that have any, in all of their turns; ``None`` if there are none.
+    refusals: tuple[Refusals, ...] | None = attrs.field(default=None, metadata={"optional": True})
 
 
 @attrs.frozen
