@@ -21,7 +21,7 @@ from handoff.records import Decision, Record, Step, Task
 
 #: Entries of a description that tell what was observed of a model, or that earlier versions did not state.  They do not
 #: follow from the command, so a folder's name does not depend on them, and :meth:`Policy.resume_from` compares them.
-OBSERVED = frozenset({"answers_as", "fingerprint", "texts"})
+OBSERVED = frozenset({"answers_as", "fingerprint", "now", "rewrites", "texts"})
 
 
 @attrs.frozen
@@ -85,6 +85,18 @@ class Request:
         return digest(view if self.temperature is None else [*view, self.temperature])
 
 
+@attrs.frozen
+class Preview:
+    """What is known of a prompt before a policy decides; ``None``: not known."""
+
+    #: Digest of the rendered prompt.
+    rendered: str | None = None
+    #: Digest of its token ids.
+    ids: str | None = None
+    #: Their number.
+    tokens: int | None = None
+
+
 class Policy(ABC):
     """Decides actions."""
 
@@ -110,6 +122,17 @@ class Policy(ABC):
     def describe(self) -> Mapping[str, Any]:
         """JSON-safe identity for the manifest: specification, digests of weights or files, sampling options."""
         return {}
+
+    def set_time(self, now: str) -> None:  # noqa: B027 - optional
+        """Take ``now``, in ISO form, as the time that prompts show, unless the policy's own options pin another."""
+
+    def cautions(self) -> list[str]:
+        """What a user should know of the policy before a run, each as the rest of a sentence."""
+        return []
+
+    def preview(self, request: Request) -> Preview:
+        """What the policy will be shown for ``request``, as far as it is known without asking anybody."""
+        return Preview()
 
     def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
         """Hold this policy against ``stated``, its description in the manifest of a run that is to go on.

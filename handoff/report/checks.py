@@ -82,6 +82,10 @@ def show_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         line(console, f"  model's fingerprint: of {fingerprint.of}: {replies}")
         if (limits := fingerprint.limits()) is not None:
             line(console, f"  model's fingerprint: {limits}", "yellow")
+    if diagnosis.chat:
+        line(console, f"  chat template: {diagnosis.chat['in_words']}")
+    for caution in diagnosis.cautions:
+        line(console, f"  caution: {caution}", "yellow")
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(diagnosis.statuses.items()))
     line(console, f"  replies: {statuses}")
     rows = tuple(

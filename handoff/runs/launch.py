@@ -18,6 +18,7 @@ from handoff.episodes.start import Where, start
 from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError, UsageError
 from handoff.policies import Policy, Served
 from handoff.policies.guard import guarded
+from handoff.policies.language.fit import Fit
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
@@ -54,6 +55,10 @@ class Prepared:
     remarks: Mapping[str, Any] = attrs.Factory(dict)
     #: Failures that stopped nothing, for the user.
     failures: Sequence[str] = ()
+    #: What a user should know before the run, one sentence each.
+    cautions: Sequence[str] = ()
+    #: How many turns fit in the prompts of each language model.
+    fits: Mapping[str, Fit] = attrs.Factory(dict)
 
     @property
     def digest(self) -> str:

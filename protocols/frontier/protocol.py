@@ -38,6 +38,9 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
     def plan(self, tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:
         return plan(tasks, config)
 
+    def turns(self, config: FrontierConfig) -> int:
+        return config.reach_budget
+
     async def play(
         self, config: FrontierConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
     ) -> dict[str, float]:

@@ -75,10 +75,14 @@ class Transformers(Local):
         return {**described, "texts": TEXTS}
 
     def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        remarks = super().resume_from(stated)
         if self.options.constrain or "texts" in stated:
-            return []
+            return remarks
         self._reply_text = ReplyTextAlone
-        return ["begun by a version that decoded replies without their prompts, it goes on with texts of that kind"]
+        return [
+            *remarks,
+            "begun by a version that decoded replies without their prompts, it goes on with texts of that kind",
+        ]
 
     def engine(self) -> dict[str, Any]:
         return {
