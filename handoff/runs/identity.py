@@ -13,6 +13,7 @@ from handoff.errors import UsageError
 from handoff.policies.guard import description
 from handoff.policies.policy import OBSERVED, Policy
 from handoff.records import Task, to_json
+from handoff.runs.run import protocol_of
 from handoff.text import require_printable
 
 #: Records that a plan may have: beyond this a typing error is likelier than a study.
@@ -38,8 +39,15 @@ def describe(given: str | Policy, policy: Policy, name: str | None = None) -> di
     return {"spec": f"python:{type(given).__module__}.{type(given).__qualname__}", "kind": "python", **described}
 
 
+#: Entries of a manifest's protocol that tell what was observed of the models.
+OBSERVED_BY_PROTOCOLS = frozenset({"prompt_groups"})
+
+
 def commanded(identity: Any) -> Any:
     """The part of an identity that follows from the command alone, without what was observed of the models."""
+    protocol = protocol_of(identity)
+    if OBSERVED_BY_PROTOCOLS & set(protocol):
+        identity = {**identity, "protocol": {k: v for k, v in protocol.items() if k not in OBSERVED_BY_PROTOCOLS}}
     policies = identity.get("policies") if isinstance(identity, Mapping) else None
     if not isinstance(policies, Mapping):
         return identity

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from handoff import signals
-from handoff.canonical import digest
+from handoff.canonical import canonical, digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError, UsageError
@@ -22,7 +22,8 @@ from handoff.policies.language.fit import Fit
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
-from handoff.runs.identity import commanded
+from handoff.runs.identity import OBSERVED_BY_PROTOCOLS, commanded
+from handoff.runs.run import protocol_of
 from handoff.runs.store import Store
 
 
@@ -120,6 +121,12 @@ class Prepared:
     def _hold(self, folder: Path, theirs: Mapping[str, Any]) -> list[str]:
         """Whether the models that answer now are those of the run in ``folder``, which ``theirs`` identifies."""
         remarks = []
+        for key in sorted(OBSERVED_BY_PROTOCOLS):
+            before, now = (canonical(protocol_of(one).get(key)).decode() for one in (theirs, self.identity))
+            if before not in (now, "null"):
+                raise StoreError(f"{folder} cannot go on: its {key} were {before}, and are {now}; choose another --out")
+            if before != now:
+                remarks.append(f"the {key} are {now}, which the run does not declare: its audit will say so")
         for name, policy in self.policies.items():
             try:
                 with guarded(policy, "resume_from", name):

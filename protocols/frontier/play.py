@@ -42,9 +42,11 @@ class Player:
     tasks: Sequence[Task]
     policies: Mapping[str, Policy]
     running: Running
-    _inputs: EqualInputs = attrs.field(
-        init=False, default=attrs.Factory(lambda self: EqualInputs.of(self.policies), takes_self=True)
-    )
+    _inputs: EqualInputs = attrs.field(init=False)
+
+    @_inputs.default
+    def _no_inputs_yet(self) -> EqualInputs:
+        return EqualInputs.of(self.policies, self.config.prompt_groups)
 
     async def play(self) -> dict[str, float]:
         """Play all that the store does not hold yet.  Returns wall-clock seconds by phase."""

@@ -18,6 +18,7 @@ from handoff.policies.language import fingerprint
 from handoff.policies.language.fingerprint import Fingerprint
 from handoff.policies.language.model import Output
 from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.prompts import Prompt
 from handoff.policies.openai import fields, schema
 from handoff.policies.openai.answers import Answer
 from handoff.policies.openai.client import Refused, Server
@@ -93,11 +94,27 @@ class Answering:
         self.fingerprint = fingerprint.in_common(taken)
         self._is_known = True
 
+    async def count(self, server: Server, prompt: Prompt) -> int | None:
+        """Tokens of ``prompt`` by the server's own count, which takes a reply of one token; ``None``: it states none.
+
+        Raises :class:`~handoff.policies.openai.client.Refused`.
+        """
+        body = self._greedy(prompt.form, 1)
+        if prompt.form == "chat":
+            data = json.dumps(body | {"messages": prompt.chat()}).encode()
+            return (await self.ask(server, "chat/completions", data, schema.chat)).prompt_tokens
+        data = json.dumps(body | {"prompt": prompt.text}).encode()
+        return (await self.ask(server, "completions", data, schema.completion)).prompt_tokens
+
+    def _greedy(self, form: str, tokens: int) -> dict[str, Any]:
+        """A request's fields except the prompt."""
+        body = {"model": self.asked, "temperature": 0.0, "seed": fingerprint.SEED}
+        return body | fields.limit(self._options, form, tokens)
+
     async def _probe(self, server: Server, tokenizes: bool, prompt: str) -> Output | None:
         """One greedy reply; ``None``: the server refuses the request."""
         form = "text" if tokenizes else self._options.prompt_form
-        body: dict[str, Any] = {"model": self.asked, "temperature": 0.0, "seed": fingerprint.SEED}
-        body |= fields.limit(self._options, form, fingerprint.TOKENS)
+        body = self._greedy(form, fingerprint.TOKENS)
         page, read = "completions", schema.completion
         if tokenizes:
             read = schema.completion_with_ids

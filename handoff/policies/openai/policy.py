@@ -172,6 +172,18 @@ class OpenAIServer(Served):
     def preview(self, request: Request) -> Preview:
         return Preview(self.speaker.render(request).digest())
 
+    async def ask_preview(self, request: Request) -> Preview:
+        """With the prompt's token ids, or the number that a server counts that does not tokenize."""
+        server, prompt = self.servers[0], self.speaker.render(request)
+        rendered = prompt.digest()
+        try:
+            if self.card.tokenizes:
+                ids = await self._ids_of(server, prompt)
+                return Preview(rendered, ids.digest(), len(ids))
+            return Preview(rendered, tokens=await self._answering.count(server, prompt))
+        except Refused:
+            return Preview(rendered)
+
     async def decide_one(self, request: Request) -> Decision:
         server = self.servers[0]
         if len(self.servers) > 1:
