@@ -56,6 +56,13 @@ def received() -> bool:
     return _state.received is not None
 
 
+def from_user(error: BaseException) -> bool:
+    """Whether ``error`` is Ctrl-C, and not a ``KeyboardInterrupt`` that somebody's code raised by itself."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    return received() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def reason() -> str:
     """Who stopped the process, in words."""
     number = _state.received

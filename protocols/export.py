@@ -75,7 +75,7 @@ def export(
                 files.write_atomically(path, _ENCODERS[kind](table))
                 written.append((path, len(table.rows)))
     except OSError as error:
-        raise StoreError(f"cannot write tables to {folder}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write tables to {folder}: {files.cause(error)}") from error
     return Exported(written, skipped)
 
 

@@ -15,13 +15,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from handoff import registry, signals
+from handoff import signals
 from handoff.auditing.checks import Audit
 from handoff.environment import Environment
 from handoff.episodes.openings import openings
 from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
+from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
+from handoff.policies.guard import require_attributes
 from handoff.policies.language.clock import present
 from handoff.policies.language.fit import Fit, Prompting, fit
 from handoff.policies.language.options import ModelOptions
@@ -91,6 +93,8 @@ class Protocol(ABC, Generic[C, R]):
     roles: ClassVar[tuple[str, ...]]
     #: Further classes of settings, which :meth:`configure` turns into fields of the configuration.
     more_settings: ClassVar[tuple[type, ...]] = ()
+    #: Claims of the checks that :meth:`certify` adds, by name: an audit without replays lists them as not done.
+    replays: ClassVar[Mapping[str, str]] = {"replay": "every episode is equal on the reference engine"}
     #: Where the report lies, as ``module:NAME``; imported when something is shown.
     report_at: ClassVar[str] = "handoff.report.plain:REPORT"
 
@@ -169,34 +173,44 @@ class Protocol(ABC, Generic[C, R]):
         config: C,
         policies: Mapping[str, str | Policy],
         models: Mapping[str, ModelOptions] | None = None,
+        step_timeout: float | None = None,
     ) -> Prepared:
         """Decide everything about a run: its tasks, its policies and its identity.
 
         ``policies`` are specs by name (or policies themselves), ``models`` the options of those that are language
-        models.  Raises :class:`~handoff.errors.UsageError` for a wrong request.
+        models, ``step_timeout`` the seconds that one call of the environment may take.  Raises
+        :class:`~handoff.errors.UsageError` for a wrong request.
         """
-        instance = registry.create(environment, options)
-        try:
+        with opened(environment, options, step_timeout) as instance:
             available = instance.tasks(config.split)
             tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
             acting = _policies({name: policies[name] for name in self.policies(config)}, models)
-            signals.run(lambda: introduce(acting.values()))
+            signals.run(lambda: introduce(acting))
+            for name, policy in acting.items():
+                require_attributes(policy, name)
             now = present()
             for policy in acting.values():
                 policy.set_time(now)
             config = self.settle(config, acting)
-            described = {name: describe(policies[name], policy) for name, policy in acting.items()}
+            described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
             fits = self._fits(instance, config, tasks, acting)
-        finally:
-            instance.close()
+        failures = instance.call.remarks
 
         async def play(running: Running) -> dict[str, float]:
             return await self.play(config, tasks, acting, running)
 
-        cautions = self.cautions(config, acting)
         return Prepared(
-            environment, options, tasks, acting, stated, self.plan(tasks, config), play, cautions=cautions, fits=fits
+            environment,
+            options,
+            tasks,
+            acting,
+            stated,
+            self.plan(tasks, config),
+            play,
+            failures=failures,
+            cautions=self.cautions(config, acting),
+            fits=fits,
         )
 
     def _fits(

@@ -81,13 +81,13 @@ def load(path: Path, protocol: Protocol[Any, Any] | None = None) -> StudyFile:
     key, if it is not one.
     """
     try:
-        raw = files.read_input(path)
+        text = files.read_text(path)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {path}: {files.cause(error)}") from error
     try:
-        text = raw.decode("utf-8")
-        form = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # TOML and UTF-8 errors are ValueErrors
+        # TOML knows two of the three line endings.
+        form = tomllib.loads(text.replace("\r\n", "\n").replace("\r", "\n"))
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid TOML: {error}") from error
     reader = _Reader(path)
     listed = [] if protocol is None else [one for one in protocol.settings() if one.in_file]

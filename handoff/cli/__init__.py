@@ -20,6 +20,7 @@ from click.shell_completion import shell_complete
 from handoff import __version__, signals
 from handoff.cli import streams
 from handoff.errors import HandoffError, UsageError
+from handoff.text import reason
 
 #: Sub-command -> its line in ``handoff --help``.  The module ``handoff.cli.NAME`` defines a click command of that name.
 COMMANDS = {
@@ -56,9 +57,12 @@ class _Lazy(click.Group):
             return _plugin_command(cmd_name)
         if cmd_name in _protocols():
             from handoff.cli.study_command import study_command
+            from handoff.guard.failures import contained
             from handoff.protocols.registry import load_protocol
 
-            return study_command(load_protocol(cmd_name))
+            protocol = load_protocol(cmd_name)
+            with contained(UsageError, f"the options of protocol {cmd_name!r}: reading them"):
+                return study_command(protocol)
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -94,8 +98,10 @@ def _plugin_command(name: str) -> click.Command:
     """The command of an installed package.  Raises :class:`~handoff.errors.UsageError` if the package is broken."""
     try:
         loaded = _commands()[name].load()
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"the command {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        if signals.from_user(error):
+            raise
+        raise UsageError(f"the command {name!r} cannot be loaded: {reason(error)}") from error
     if not isinstance(loaded, click.Command):
         raise UsageError(f"the command {name!r} cannot be loaded: it is no click command")
     return loaded
@@ -137,6 +143,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _refused(error: OSError) -> str:
+    """The sentence about an error of the system that no command expected."""
+    from handoff.files import cause
+
+    if error.filename == streams.OUTPUT:
+        return f"cannot write the output: {cause(error)}"
+    where = "the system refuses a part of this" if error.filename is None else f"cannot use {error.filename}"
+    return f"{where}: {cause(error)}"
+
+
 #: Of click 8.2 on.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -176,10 +192,9 @@ def _guarded(work: Callable[[], object]) -> int:
         streams.abandon()
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if error.filename is None:
+        if error.filename == streams.OUTPUT:
             streams.abandon()
-        where = "cannot write the output" if error.filename is None else f"cannot use {error.filename}"
-        streams.complain(f"{where}: {error.strerror or error}")
+        streams.complain(_refused(error))
         return HandoffError.exit_code
     except MemoryError:
         streams.complain("out of memory: ask for less at once")

@@ -23,7 +23,7 @@ from handoff.protocols.protocol import Protocol
 from handoff.runs.launch import Prepared
 
 #: A plan does not wait for a server that may come back.
-_IMPATIENT = {"patience": 3.0, "timeout": 2.0}
+_IMPATIENT = {"patience": 3.0, "timeout": 10.0}
 
 
 @attrs.frozen
@@ -40,6 +40,8 @@ class CommandLine:
     model_options: Mapping[str, Any]
     where: Where
     out: Path | None
+    #: Where the plan is registered.
+    register: Path | None
     dry_run: bool
     quiet: bool
     as_json: bool
@@ -61,6 +63,7 @@ def study_command(
         model_options: Mapping[str, Any],
         where: Mapping[str, Any],
         out: Path | None,
+        register: Path | None,
         dry_run: bool,
         quiet: bool,
         as_json: bool,
@@ -69,7 +72,18 @@ def study_command(
     ) -> None:
         places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
         request = CommandLine(
-            environment, file, bindings, cross, places, model_options, Where(**where), out, dry_run, quiet, as_json
+            environment,
+            file,
+            bindings,
+            cross,
+            places,
+            model_options,
+            Where(**where),
+            out,
+            register,
+            dry_run,
+            quiet,
+            as_json,
         )
         carry_out(protocol, request, {key: value for values in stated.values() for key, value in values.items()})
 
@@ -91,6 +105,10 @@ def study_command(
         click.option(
             "--out", cls=Option, group="output", type=options.PATH,
             help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]",
+        ),
+        click.option(
+            "--register", cls=Option, group="output", type=options.PATH, metavar="FILE",
+            help="Write the plan's digest there before the first episode, to be published.",
         ),
         click.option("--dry-run", cls=Option, group="output", is_flag=True, help="Show the plan and stop."),
         options.quiet,
@@ -116,11 +134,13 @@ def study_command(
 
 def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mapping[str, Any]) -> None:
     """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
-    from handoff import progress, registry
+    from handoff import progress
     from handoff.cli.output import console
     from handoff.errors import Interrupted
+    from handoff.guard.adapter import load
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
+    from handoff.runs.register import register
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
@@ -128,7 +148,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
     bound = {**file.bindings, **bind(request.bindings)}
     values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
-    adapter = registry.load(environment)
+    adapter = load(environment)
     values.setdefault("split", adapter.splits[0])
     config = protocol.configure(values)
     specs = resolve(protocol.policies(config), bound, adapter.policies)
@@ -136,7 +156,8 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     models = study_file.model_options(specs, file, model_options)
     environment_options = {**file.environment_options, **request.environment_options}
     try:
-        prepared = protocol.prepare(environment, environment_options, config, specs, models)
+        timeout = request.where.step_timeout
+        prepared = protocol.prepare(environment, environment_options, config, specs, models, step_timeout=timeout)
     except Interrupted as error:
         if not request.dry_run:
             raise
@@ -153,6 +174,9 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         plan.print(f"policy {name}: {fit.sentence()}", style="" if fit.fits else "yellow", markup=False, soft_wrap=True)
     for caution in prepared.cautions:
         plan.print(caution, style="yellow", markup=False, soft_wrap=True)
+    if request.register is not None:
+        register(request.register, prepared.identity, len(prepared.plan), folder)
+        plan.print(f"registered plan: {request.register} (digest {prepared.plan_digest[:12]}...)", soft_wrap=True)
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps(_plan(prepared, folder), indent=2))

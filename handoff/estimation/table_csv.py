@@ -50,11 +50,9 @@ def read_csv(path: str | Path) -> Table:
     """
     path = Path(path)
     try:
-        rows = list(_rows(io.StringIO(files.read_input(path).decode("utf-8-sig"), newline=""), path))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        rows = list(_rows(io.StringIO(files.read_text(path), newline=""), path))
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+        raise DataError(f"cannot read {path}: {files.cause(error)}") from error
     if not rows:
         raise DataError(f"{path} has a header but no rows")
     return _assemble(rows, path)

@@ -151,7 +151,7 @@ def compare(
 ) -> TaxComparison:
     """Compare a post-trained policy with its base at budget K (default: the fewest rollouts that a task has).
 
-    ``draws`` resamples of the tasks make the intervals of ``level``; ``extremes`` tasks are listed at either end.
+    ``draws`` resamples of the tasks make the intervals of ``level``; ``extremes`` tasks are listed at either end, none at both.
     Raises :class:`~handoff.errors.UsageError` unless 2 <= ``budget`` <= the rollouts of every task, and
     :class:`~handoff.errors.DataError` unless both policies have the same tasks.
     """
@@ -185,6 +185,7 @@ def compare(
     curve_DK = ours.curve_DK - theirs.curve_DK
     crossed = crossover(ours.curve_DK[0], theirs.curve_DK[0])
     listed = ranked(base, post, budget)
+    upper = (len(listed) + 1) // 2  # no task is at both ends
     return TaxComparison(
         tasks=tasks,
         budget=budget,
@@ -210,8 +211,8 @@ def compare(
         crossover=crossed,
         crossover_reason=None if crossed else f"the base's pass@k is greater at no k up to {budget}",
         crossed_share=float((curve_DK[1:] > SAME).any(axis=1).mean()),
-        highest=listed[:extremes],
-        lowest=listed[::-1][:extremes],
+        highest=listed[: min(extremes, upper)],
+        lowest=listed[max(upper, len(listed) - extremes) :][::-1],
     )
 
 

@@ -26,11 +26,9 @@ def read_counts(path: str | Path, name: str | None = None) -> Counts:
     """
     path = Path(path)
     try:
-        text = files.read_input(path).decode("utf-8-sig")
+        text = files.read_text(path)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise UsageError(f"cannot read {path}: {files.cause(error)}") from error
     rows = _jsonl(text, path) if text.lstrip().startswith("{") else _csv(text, path)
     counts: list[tuple[str, int, int]] = []
     for where, row in rows:

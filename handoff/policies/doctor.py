@@ -140,7 +140,7 @@ def examine(
         try:
             files.write_atomically(keep, canonical({"decisions": forms}) + b"\n")
         except OSError as error:
-            raise UsageError(f"cannot write {keep}: {error.strerror or error}") from error
+            raise UsageError(f"cannot write {keep}: {files.cause(error)}") from error
     statuses: dict[str, int] = {}
     for decision in alone:
         statuses[decision.status] = statuses.get(decision.status, 0) + 1
@@ -167,12 +167,12 @@ def _compare(name: str, expected: Sequence[Any], decisions: Sequence[Decision]) 
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        form = parse(files.read_input(path))
+        form = parse(files.read_text(path))
         decisions = form["decisions"]
         if not all(isinstance(entry, dict) for entry in decisions):
             raise ValueError("not decisions")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {path}: {files.cause(error)}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} was not written by handoff doctor --keep ({error})") from None
     return list(decisions)

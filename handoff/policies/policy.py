@@ -134,6 +134,10 @@ class Policy(ABC):
         """What the policy will be shown for ``request``, as far as it is known without asking anybody."""
         return Preview()
 
+    async def ask_preview(self, request: Request) -> Preview:
+        """As :meth:`preview`, with what others know of it."""
+        return self.preview(request)
+
     def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
         """Hold this policy against ``stated``, its description in the manifest of a run that is to go on.
 

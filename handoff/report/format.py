@@ -125,6 +125,14 @@ def sign(value: Ends) -> int:
     return int(value.low > 0) - int(value.high < 0)
 
 
+def told(value: Ends, above: str, below: str, open: str) -> str:
+    """The words for a difference: a direction is claimed only where the whole interval lies on one side of zero.
+
+    ``open`` are the words where it does not, or where there is no interval.
+    """
+    return {1: above, -1: below}.get(sign(value), open)
+
+
 def plural(count: int, noun: str) -> str:
     """``1 task``, ``2 tasks``, ``3 trajectories``."""
     if count == 1:

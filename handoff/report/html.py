@@ -51,7 +51,7 @@ def write(page: str, numbers: Json, path: Path, name: str, inputs: Collection[Pa
         files.write_atomically(path, page.encode("utf-8", "replace"))  # "replace": lone surrogates have no UTF-8 form
         files.write_atomically(twin, json.dumps(numbers, indent=1, allow_nan=False).encode() + b"\n")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {path}: {files.cause(error)}") from error
     return path, twin
 
 

@@ -117,6 +117,8 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in identity["tasks"])
     require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
     require_printable("policy", identity["policies"])
+    if len({task.id for task in tasks}) != len(tasks):
+        raise DataError(f"{folder}: the manifest lists a task twice")
     return {
         "folder": folder,
         "manifest": manifest,

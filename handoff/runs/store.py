@@ -13,6 +13,8 @@ So no finished episode is ever played again, and the bytes of ``records.jsonl`` 
 no lock: they see whole lines only.
 
 Only a torn *last* line is dropped, and a copy is kept.  Damage anywhere else is an error that names the line.
+
+A sealed run is only read: it may lie where nothing can be written, and no lock is taken.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any, BinaryIO
 
 from handoff import files
 from handoff.canonical import canonical, differing_keys, digest, parse
-from handoff.errors import StoreError
+from handoff.errors import ProtocolFault, StoreError
 from handoff.runs.chain import Damage, Key, decode_line, seal_line, split_lines
 from handoff.runs.folder import (
     FORMAT,
@@ -73,6 +75,7 @@ class Store:
         """
         self.folder = folder
         self._plan = list(plan)
+        self._keys = frozenset(self._plan)
         self._done: dict[Key, Any] = {}
         self._waiting: dict[Key, bytes] = {}  # canonical JSON of the bodies that are finished and not sealed
         self._sealed = 0
@@ -83,11 +86,13 @@ class Store:
         #: On how the run is continued.
         self.remarks: list[str] = []
         with self._disk("create"):
-            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / SEAL).exists():
+                folder.mkdir(parents=True, exist_ok=True)
             others = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")}
             if others and MANIFEST not in others and others != {LOCK}:
                 raise StoreError(f"{folder} is not empty and is not a run folder; choose another --out")
-            self._take_lock()
+            if SEAL not in others:
+                self._take_lock()
         try:
             with self._disk("open"):
                 manifest = self._manifest(identity, host, hold)
@@ -122,6 +127,11 @@ class Store:
         """
         if key in self._done:
             return
+        if key not in self._keys:
+            name = "/".join(map(str, key))
+            raise ProtocolFault(
+                f"the protocol finished the record {name!r:.200}, which is not in its plan; mend plan()"
+            )
         text = canonical(body)
         with self._disk("write"):
             if durable and self._sealed < len(self._plan) and self._plan[self._sealed] != key:
@@ -143,7 +153,9 @@ class Store:
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None
-            (self.folder / JOURNAL).unlink(missing_ok=True)
+            # Of a run that was sealed before, a crash may have left it; it does no harm where nothing can be written.
+            with contextlib.suppress(*(() if self._lock is not None else (OSError,))):
+                (self.folder / JOURNAL).unlink(missing_ok=True)
 
     def note_timings(
         self, timings: Mapping[str, float], systems: Mapping[str, Sequence[str]] | None = None
@@ -235,11 +247,12 @@ class Store:
                 f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
                 f"{seal['records']!r} that end in {str(seal['head'])[:12]}...: lines were deleted or changed"
             )
-        known = set(self._plan)
+        if seal is not None and self._sealed < len(self._plan):
+            raise Damage(f"{records_path} was sealed with {self._sealed} of the {len(self._plan)} records of its plan")
         entries, torn = split_lines(files.read(journal_path) if journal_path.exists() else b"")
         for number, raw in enumerate(entries, start=1):
             key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
-            if key not in known:
+            if key not in self._keys:
                 raise Damage(f"{journal_path}, line {number}: {'/'.join(key)} is not in the plan")
             self._done.setdefault(key, body)
         if seal is not None:
@@ -290,8 +303,8 @@ class Store:
             raise StoreError(f"{error.filename or self.folder} is not a folder; choose another --out") from error
         except OSError as error:
             raise StoreError(
-                f"cannot {what} run folder {self.folder}: {error.strerror or error}. What is finished is kept; "
-                "free space or choose a writable --out, then type the same command again"
+                f"cannot {what} run folder {self.folder}: {files.cause(error)}. What is finished is kept: "
+                "type the same command again to go on, or with another --out to start anew"
             ) from error
 
 

@@ -5,7 +5,8 @@ solver of a clone fixes what the others must be shown: the state's input digest,
 prompt, its token ids and their number.  What is known of a solver's prompt is compared before it decides, and what only
 its answer tells, before the answer counts.
 
-Prompts are compared between solvers whose descriptions state the same prompt.
+Prompts are compared between solvers whose descriptions state the same prompt, and their token ids between those that
+the run did not declare to get others (:mod:`handoff.protocols.frontier.prompt_groups`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import attrs
 
 from handoff.errors import Interrupted
 from handoff.policies.policy import Policy, Request
+from handoff.protocols.frontier.prompt_groups import Groups
 from handoff.protocols.frontier.records import Cell, Endpoint, EndpointCell
 from handoff.records import Decision, Task
 
@@ -30,11 +32,15 @@ class EqualInputs:
 
     #: The prompts that the manifest states, by solver; ``None``: not a language model.
     prompts: Mapping[str, Any]
+    #: The number of each solver's group, where some get other token ids of an equal prompt.
+    groups: Mapping[str, int] = attrs.Factory(dict)
     _shown: dict[Cell, dict[str, dict[str, Any]]] = attrs.Factory(dict)
 
     @classmethod
-    def of(cls, policies: Mapping[str, Policy]) -> EqualInputs:
-        return cls({name: policy.describe().get("prompt") for name, policy in policies.items()})
+    def of(cls, policies: Mapping[str, Policy], groups: Groups = ()) -> EqualInputs:
+        """``groups`` are the solvers by the prompts that the run declared them to get."""
+        numbers = {name: number for number, group in enumerate(groups) for name in group}
+        return cls({name: policy.describe().get("prompt") for name, policy in policies.items()}, numbers)
 
     def before(self, task: Task, cell: EndpointCell, policy: Policy, request: Request) -> None:
         """Compare what ``policy`` is about to be shown.
@@ -61,10 +67,15 @@ class EqualInputs:
             if value is None:
                 continue
             for other, theirs in [(cell.solver, mine), *others.items()]:
-                comparable = name == INPUT or self.prompts.get(other) == self.prompts.get(cell.solver)
-                if comparable and theirs.get(name, value) != value:
+                if self._comparable(name, other, cell.solver) and theirs.get(name, value) != value:
                     raise Interrupted(_difference(task, cell, other, name, theirs[name], value))
             mine[name] = value
+
+    def _comparable(self, name: str, first: str, second: str) -> bool:
+        if name == INPUT:
+            return True
+        equal = self.prompts.get(first) == self.prompts.get(second)
+        return equal and (name == RENDERED or self.groups.get(first) == self.groups.get(second))
 
 
 def _stated(decision: Decision) -> Iterator[tuple[str, Any]]:

@@ -42,9 +42,11 @@ class Player:
     tasks: Sequence[Task]
     policies: Mapping[str, Policy]
     running: Running
-    _inputs: EqualInputs = attrs.field(
-        init=False, default=attrs.Factory(lambda self: EqualInputs.of(self.policies), takes_self=True)
-    )
+    _inputs: EqualInputs = attrs.field(init=False)
+
+    @_inputs.default
+    def _no_inputs_yet(self) -> EqualInputs:
+        return EqualInputs.of(self.policies, self.config.prompt_groups)
 
     async def play(self) -> dict[str, float]:
         """Play all that the store does not hold yet.  Returns wall-clock seconds by phase."""
@@ -64,7 +66,7 @@ class Player:
         ]
 
     async def _reach_all(self) -> None:
-        batchers = {name: Batcher(self.policies[name]) for name in self.config.reachers}
+        batchers = {name: Batcher(self.policies[name], name) for name in self.config.reachers}
         jobs: list[Job] = []
         crossing = self._crossing(self.config.reachers)  # reacher by reacher: an exclusive model is loaded once
         with self.running.progress.phase("reach", len(crossing)) as tick:
@@ -98,7 +100,7 @@ class Player:
         jobs: list[Job] = []
         with self.running.progress.phase("solve", len(arrivals) * len(self.config.solvers)) as tick:
             for solver in self.config.solvers:
-                batcher = Batcher(self.policies[solver])
+                batcher = Batcher(self.policies[solver], solver)
                 for task, trajectory in arrivals:
                     endpoint = EndpointCell(*trajectory.cell, solver)
                     body = self.running.store.body(endpoint.key)

@@ -15,7 +15,7 @@ from handoff.protocols.export import ExportTable
 from handoff.protocols.protocol import Protocol
 from handoff.protocols.rollouts import config as configs
 from handoff.protocols.rollouts import study as studies
-from handoff.protocols.rollouts.certify import certify
+from handoff.protocols.rollouts.certify import CLAIMS, certify
 from handoff.protocols.rollouts.checks import check_records
 from handoff.protocols.rollouts.config import PtgsSettings, RolloutsConfig
 from handoff.protocols.rollouts.play import roll_all, with_references
@@ -34,6 +34,7 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     name = studies.NAME
     config = RolloutsConfig
     roles = ("policies",)
+    replays = CLAIMS
     more_settings = (PtgsSettings,)
     report_at = "handoff.report.rollouts:REPORT"
 

@@ -47,7 +47,8 @@ def test_output_that_cannot_be_written_is_one_sentence(command: str, finished: P
     with open("/dev/full", "w") as full:
         result = handoff(*of(command, finished), stdout=full)
     assert result.returncode == 2
-    assert result.stderr == "handoff: cannot write the output: No space left on device\n"
+    way = "free space there, or choose a place on another file system"
+    assert result.stderr == f"handoff: cannot write the output: No space left on device; {way}\n"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

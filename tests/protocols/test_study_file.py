@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="cannot read"):
         study_file.load(tmp_path / "none.toml", FRONTIER)
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match="not valid TOML"):
+    with pytest.raises(DataError, match="is not UTF-8 text but UTF-16; save it as UTF-8"):
         study_file.load(tmp_path / "bad.toml", FRONTIER)
 
 

@@ -141,12 +141,12 @@ def test_the_sentences_state_the_numbers_of_three_tasks_worked_out_by_hand() -> 
     post = Counts.of("post", [("lost", 2, 0), ("gained", 2, 1), ("both", 2, 2)])
     said = document(base, post).sentences
     assert said["parts"][0] == (
-        "Tax_A is the sum of three parts: 0.17 from 1 task that only base ever solves, −0.17 from 1 task that only "
-        "post does, and 0.17 from 1 task that both do."
+        "Tax_A is the sum of three parts: 0.17 from 1 task that only base solved, −0.17 from 1 task that only "
+        "post did, and 0.17 from 1 task that both did."
     )
     assert said["trade"][0].startswith("A rollout succeeds in 33.3% with base and 50.0% with post, +16.7 points [")
     assert "2 rollouts cover 66.7% of the tasks with base and 66.7% with post, 0.0 points" in said["trade"][0]
-    assert said["curves"][0].split(". ")[1].startswith("base's pass@k is greater at no k up to 2")
+    assert said["curves"][0].split(". ")[1].startswith("In these counts base's pass@k is greater at no k up to 2")
     assert "2 of 3 are positive, 1 negative and 0 zero" in said["tasks"][0]
     assert (
         "base never solves 33.3% of the tasks and always solves 0.0%; for post these shares are 33.3% and 33.3%"

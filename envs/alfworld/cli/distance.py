@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
-from handoff.errors import DataError
-from handoff.plugin import DEPTH, PATH, as_json
+from handoff import files
+from handoff.errors import UsageError
+from handoff.plugin import DEPTH, PATH, FilePath, as_json
 
 
 @click.command(
@@ -28,7 +29,7 @@ yEd, networkx) or .json (node-link data). It needs networkx: pip install 'checkp
 @click.option(
     "--actions",
     metavar="FILE",
-    type=click.File("rb"),
+    type=FilePath(allow_dash=True),
     help="Actions, one per line (- reads standard input).  [default: the game's own walkthrough]",
 )
 @click.option("--limit", default=6, show_default=True, type=DEPTH, help="Greatest distance to search for.")
@@ -40,7 +41,7 @@ yEd, networkx) or .json (node-link data). It needs networkx: pip install 'checkp
 )
 @click.option("--depth", default=2, show_default=True, type=DEPTH, help="Depth of the graph, in actions.")
 @as_json
-def distance(game: Path, actions: BinaryIO | None, limit: int, graph: Path | None, depth: int, as_json: bool) -> None:
+def distance(game: Path, actions: str | None, limit: int, graph: Path | None, depth: int, as_json: bool) -> None:
     """The exact distance to success in GAME, at reset and after every action.
 
     A distance is the least number of actions that wins from there; a dash is a distance above the limit.
@@ -63,10 +64,12 @@ def distance(game: Path, actions: BinaryIO | None, limit: int, graph: Path | Non
         click.echo(f"{states:,} states within {depth} actions in {graph}")
 
 
-def _lines(file: BinaryIO) -> list[str]:
+def _lines(file: str) -> list[str]:
+    """The lines of a file, or of standard input (``-``)."""
+    name = "standard input" if file == "-" else file
     try:
-        return [line.rstrip("\r") for line in file.read().decode("utf-8-sig").removesuffix("\n").split("\n")]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file.name} is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raw = sys.stdin.buffer.read() if file == "-" else files.read_input(Path(file))
     except OSError as error:
-        raise DataError(f"cannot read {file.name}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {name}: {files.cause(error)}") from error
+    text = files.text_of(raw, name).replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n").split("\n")

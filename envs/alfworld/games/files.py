@@ -110,7 +110,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         raw = files.read(path, MOST_BYTES)
     except OSError as error:
-        raise DataError(f"cannot read game file {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read game file {path}: {files.cause(error)}") from error
     try:
         data = parse(raw)
     except ValueError as error:

@@ -33,7 +33,7 @@ def write_file(path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, data)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {path}: {files.cause(error)}") from error
 
 
 def refuse_used(out: Path, force: bool) -> None:
@@ -43,7 +43,7 @@ def refuse_used(out: Path, force: bool) -> None:
     try:
         used = out.is_dir() and next(out.iterdir(), None) is not None
     except OSError as error:
-        raise StoreError(f"cannot read {out}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {out}: {files.cause(error)}") from error
     if used and not force:
         raise UsageError(f"{out} is not empty; give another folder, or --force to write into this one")
 
@@ -57,8 +57,10 @@ def claim(out: Path, manifest: Mapping[str, Any]) -> None:
         return
     try:
         present = parse(files.read(path))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {files.cause(error)}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not valid JSON ({error})") from error
     differing = [key for key, value in manifest.items() if not isinstance(present, dict) or present.get(key) != value]
     if differing:
         raise UsageError(f"{out} has games of another command ({', '.join(differing)} differ); give another folder")
@@ -72,7 +74,7 @@ def is_written(out: Path, split: str, recipe: Recipe) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {files.cause(error)}") from error
 
 
 def _official(recipe: Recipe) -> bytes:

@@ -20,7 +20,7 @@ from handoff.policies.language.checkpoints import Checkpoint, Encoder
 from handoff.policies.language.local import Local, Waiting
 from handoff.policies.language.model import Output
 from handoff.policies.language.options import ModelOptions, is_greedy
-from handoff.policies.language.texts import ReplyText, ReplyTextAlone
+from handoff.policies.language.texts import TEXTS, ReplyText, ReplyTextAlone
 from handoff.policies.language.tokens import TokenIds
 
 
@@ -72,7 +72,7 @@ class Transformers(Local):
         described = super().describe()
         if self.options.constrain or self._reply_text is ReplyTextAlone:
             return described
-        return {**described, "texts": "decoded after the prompt"}
+        return {**described, "texts": TEXTS}
 
     def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
         remarks = super().resume_from(stated)

@@ -43,7 +43,7 @@ class Checkpoint:
     def read(self, file: str) -> dict[str, Any]:
         """A JSON object of the checkpoint.  Raises :class:`~handoff.errors.DataError` if it is none."""
         try:
-            form = json.loads(files.read(self.path / file).decode("utf-8"))
+            form = json.loads(files.text_of(files.read(self.path / file), file))
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"checkpoint {self.name}: {file} cannot be read: {error}") from error
         if not isinstance(form, dict):
@@ -136,7 +136,7 @@ def _sha256(path: Path) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"checkpoint file {path}: {error.strerror or error}") from error
+        raise DataError(f"checkpoint file {path}: {files.cause(error)}") from error
 
 
 class Encoder:

@@ -26,6 +26,8 @@ PROMPTS = (
     "The numbers are 3, 1 and 2. Name them in order, then tell a story about each of them.",
     "go to shelf 2\nYou see a book 1 and a lamp 3.\ntake book 1 from shelf 2\n",
 )
+#: What replies are known by: token ids where a server gives them, else the text.
+KINDS = IDS, TEXT = ("token ids", "text")
 #: New tokens of a reply.
 TOKENS = 16
 SEED = 0
@@ -35,7 +37,7 @@ SEED = 0
 class Fingerprint:
     """Digests of the greedy replies to :data:`PROMPTS`."""
 
-    #: What the digests are of: "token ids", "text", or "nothing" where the server answers none of the prompts.
+    #: What the digests are of: one of :data:`KINDS`, or "nothing" where the server answers none of the prompts.
     of: str
     #: By prompt; ``None``: the server gave two different replies, or an empty one.
     replies: tuple[str | None, ...]
@@ -112,12 +114,12 @@ async def take(ask: Callable[[str], Awaitable[Output | None]]) -> Fingerprint:
 
 
 def _kind(output: Output) -> str:
-    return "text" if output.ids is None else "token ids"
+    return TEXT if output.ids is None else IDS
 
 
 def _digest(output: Output) -> str | None:
     """Digest of a reply; ``None``: it is empty."""
     if output.ids is not None:
         return output.ids.digest() if len(output.ids) else None
-    said = [output.reasoning or "", output.text]
+    said = [output.reasoning or "", output.refusal or "", output.text]
     return digest(said) if any(said) else None

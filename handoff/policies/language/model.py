@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import DataError, UsageError
-from handoff.policies.language.actions import Reply
+from handoff.policies.language.actions import Parsed, Reply
 from handoff.policies.language.chat import in_words
 from handoff.policies.language.clock import iso
 from handoff.policies.language.options import ModelOptions
@@ -17,8 +17,37 @@ from handoff.policies.language.tokens import TokenIds
 from handoff.policies.policy import Request
 from handoff.records import Decision, Generation
 
+#: Finish reasons of engines and servers in the toolkit's terms: the model or a stop string ended the reply, a limit of
+#: tokens, a call of a tool, a content filter.
+FINISH_TERMS: Mapping[str, str] = {
+    "stop": "stop",  # these four: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "eos": "stop",
+    "eos_token": "stop",  # TGI
+    "stop_token": "stop",
+    "stop_sequence": "stop",  # TGI; Anthropic's models behind gateways
+    "end_turn": "stop",  # Anthropic's
+    "max_tokens": "length",  # Anthropic's
+    "model_length": "length",  # Mistral's
+    "model_context_window_exceeded": "length",  # Anthropic's
+    "repetition": "length",  # vLLM: cut where it began to repeat itself
+    "function_call": "tool_calls",  # OpenAI's older models
+    "tool_use": "tool_calls",  # Anthropic's
+    "refusal": "content_filter",  # Anthropic's
+}
+#: Finish reasons in records: earlier versions kept the server's word.
+FINISHES = frozenset(FINISH_TERMS)
+
 #: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
+
+#: The remark on a reply whose limit was cut to the room in the context.
+CLAMPED = "clamped"
+
+#: The remark on a reply that was chosen by its score.
+SCORED = "scored"
 
 
 @attrs.frozen
@@ -26,6 +55,7 @@ class Output:
     """What an engine generated."""
 
     text: str
+    #: A value of ``FINISH_TERMS``.
     finish: str
     #: The stop string that ended it, if one did.
     stop: str | None = None
@@ -35,7 +65,14 @@ class Output:
     tokens: int | None = None
     #: Thinking that a server gave apart from the text.
     reasoning: str | None = None
+    #: The model's refusal, where a server gave it apart from the text.
+    refusal: str | None = None
     flags: tuple[str, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the model declined to answer, or a filter took its reply: no part of its text is an action then."""
+        return self.refusal is not None or self.finish == "content_filter"
 
 
 @attrs.frozen
@@ -111,16 +148,18 @@ class Speaker:
         Raises :class:`~handoff.errors.DataError` if it is no admissible action though the engine was to generate
         nothing else: that is the engine's failure, not the model's.
         """
-        reply = Reply(output.text, output.finish, output.stop, output.reasoning)
-        parsed = self.rule.parse(reply, request.record.admissible)
-        if self.options.constrain and output.finish == "stop" and parsed.status != "parsed":
+        if output.is_refused:
+            parsed = Parsed(None, "refused")
+        else:
+            reply = Reply(output.text, output.finish, output.stop, output.reasoning)
+            parsed = self.rule.parse(reply, request.record.admissible)
+        constrained = self.options.constrain and output.finish == "stop"
+        if constrained and parsed.status not in ("parsed", "refused"):
             raise DataError(
                 f"the reply {output.text!r:.80} is no admissible action: the engine does not constrain this model; "
                 "leave out --constrain, or use hf:, which scores every action"
             )
-        flags = {*parsed.flags, *output.flags}
-        if max_tokens is not None and max_tokens < self.options.max_new_tokens:
-            flags.add("clamped")
+        flags = {*parsed.flags, *output.flags, *self._flags(max_tokens)}
         return self._decision(
             request,
             model_input,
@@ -134,6 +173,27 @@ class Speaker:
             ids=output.ids,
             max_tokens=max_tokens,
             reasoning=output.reasoning,
+            refusal=output.refusal,
+        )
+
+    def _flags(self, max_tokens: int | None) -> tuple[str, ...]:
+        """Remarks on the limit of a reply."""
+        return (CLAMPED,) if max_tokens is not None and max_tokens < self.options.max_new_tokens else ()
+
+    def refuse(self, request: Request, model_input: Input, words: str, max_tokens: int) -> Decision:
+        """The outcome of a prompt that a content filter stopped, with the filter's own ``words``: a spent step.
+
+        ``max_tokens`` is the limit that was asked for."""
+        return self._decision(
+            request,
+            model_input,
+            text="",
+            action=None,
+            status="refused",
+            flags=self._flags(max_tokens),
+            finish="content_filter",
+            max_tokens=max_tokens,
+            refusal=words,
         )
 
     def overflow(self, request: Request, model_input: Input) -> Decision:

@@ -91,7 +91,15 @@ class ModelOptions:
     )
     concurrency: int = _lanes("Requests at once, per server.", default=64)
     timeout: float = _seconds("Seconds for one answer of a server.", default=600.0, least=0.001)
-    patience: float = _seconds("Seconds of a server's silence that end the run.", default=120.0, least=0)
+    patience: float = _seconds(
+        "Seconds without a good answer after which a server counts as gone.", default=120.0, least=0
+    )
+    token_limit_field: str = _option(
+        "Field of a chat request that limits the reply, for a model that refuses max_tokens.",
+        kind=str,
+        default="max_tokens",
+        choices=("max_tokens", "max_completion_tokens"),
+    )
     #: A key itself is never an option.
     api_key_env: str = _option(
         "Environment variable with the API key.", kind=str, default="OPENAI_API_KEY", metavar="NAME"
@@ -110,7 +118,7 @@ class ModelOptions:
 
     def sampling(self) -> dict[str, Any]:
         """The options that the sampled tokens depend on."""
-        return {
+        form = {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "top_k": self.top_k,
@@ -119,6 +127,9 @@ class ModelOptions:
             "stop": list(self.stop),
             "constrain": self.constrain,
         }
+        if self.token_limit_field != "max_tokens":  # no part of the form while it was the only field
+            form["token_limit_field"] = self.token_limit_field
+        return form
 
     def room(self, prompt_tokens: int, context: int | None) -> int | None:
         """How many tokens may be generated after a prompt of ``prompt_tokens``: ``max_new_tokens``, or less where the

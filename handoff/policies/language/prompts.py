@@ -121,16 +121,12 @@ class Template:
             return cls(name, _own_source(name), **options)
         path = Path(name).expanduser()
         try:
-            raw = files.read_input(path)
+            source = files.read_text(path, f"template {name}: the file")
         except OSError as error:
             known = ", ".join(BUILTIN)
             raise UsageError(
-                f"template {name}: cannot read the file: {error.strerror or error} (built in: {known})"
+                f"template {name}: cannot read the file: {files.cause(error)} (built in: {known})"
             ) from error
-        try:
-            source = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"template {name}: the file is not UTF-8 text ({error})") from error
         return cls(path.name, source, **options)
 
     def to_json(self) -> dict[str, Any]:

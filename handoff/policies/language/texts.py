@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+#: How a manifest states the rule.
+TEXTS = "decoded after the prompt"
+
 #: What a tokenizer writes for the bytes of an incomplete character.
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
 

@@ -17,12 +17,16 @@ from handoff.errors import Interrupted, UsageError
 from handoff.policies.language import fingerprint
 from handoff.policies.language.fingerprint import Fingerprint
 from handoff.policies.language.model import Output
-from handoff.policies.openai import answers
+from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.prompts import Prompt
+from handoff.policies.openai import fields, schema
 from handoff.policies.openai.answers import Answer
 from handoff.policies.openai.client import Refused, Server
+from handoff.policies.openai.refusals import Complaint
+from handoff.policies.openai.schema import Completion
 from handoff.text import printable
 
-T = TypeVar("T")
+C = TypeVar("C", Completion, Completion | None)
 
 #: Characters that are kept of a name.
 _MOST = 200
@@ -31,31 +35,35 @@ _MOST = 200
 class Answering:
     """What the servers of one policy show of the model that answers."""
 
-    def __init__(self, servers: Sequence[Server], asked: str) -> None:
+    def __init__(self, servers: Sequence[Server], asked: str, options: ModelOptions) -> None:
         self.asked = asked
         self.servers = servers
         #: The name under which the policy is answered; ``None``: no answer has stated one yet.
         self.name: str | None = None
         self.systems: set[str] = set()
         self.fingerprint = fingerprint.NOTHING
+        self._options = options
         self._is_known = False
 
-    async def ask(self, server: Server, page: str, data: bytes, read: Callable[[Answer], T]) -> T:
-        """``read`` of the answer to one request for generation, with note taken of who gave it.
+    async def ask(
+        self,
+        server: Server,
+        page: str,
+        data: bytes,
+        read: Callable[[Answer], C],
+        *overflows: Callable[[Complaint], bool],
+    ) -> C:
+        """The answer to one request for generation, as :meth:`Server.ask`, with note taken of who gave it.
 
-        Raises :class:`~handoff.errors.Interrupted` if it comes under another name than the answers before, and what
-        :meth:`Server.ask` raises.
+        Raises :class:`~handoff.errors.Interrupted` if it comes under another name than the answers before.
         """
+        completion = await server.ask(f"{server.url}/{page}", data, read, *overflows)
+        if completion is not None:
+            self._note(server.url, completion)
+        return completion
 
-        def noted(answer: Answer) -> T:
-            value = read(answer)
-            self._note(server.url, answer)
-            return value
-
-        return await server.ask(f"{server.url}/{page}", data, noted)
-
-    def _note(self, url: str, answer: Answer) -> None:
-        system, name = _text(answer.form, "system_fingerprint"), _text(answer.form, "model")
+    def _note(self, url: str, completion: Completion) -> None:
+        system, name = _cleaned(completion.system_fingerprint), _cleaned(completion.model)
         if system is not None:
             self.systems.add(system)
         if name is not None and self.name is not None and name != self.name:
@@ -70,12 +78,12 @@ class Answering:
             )
         self.name = self.name or name
 
-    async def identify(self, tokenizes: bool, form: str) -> None:
-        """Take the fingerprint that all servers have in common, by prompts of ``form``.
+    async def identify(self, tokenizes: bool) -> None:
+        """Take the fingerprint that all servers have in common; ``tokenizes``: they give token ids.
 
         Raises :class:`~handoff.errors.UsageError` if different models answer.
         """
-        taken = [await fingerprint.take(partial(self._probe, server, tokenizes, form)) for server in self.servers]
+        taken = [await fingerprint.take(partial(self._probe, server, tokenizes)) for server in self.servers]
         for server, other in zip(self.servers, taken, strict=True):
             difference = taken[0].difference(other)
             if difference is not None:
@@ -86,27 +94,38 @@ class Answering:
         self.fingerprint = fingerprint.in_common(taken)
         self._is_known = True
 
-    async def _probe(self, server: Server, tokenizes: bool, form: str, prompt: str) -> Output | None:
+    async def count(self, server: Server, prompt: Prompt) -> int | None:
+        """Tokens of ``prompt`` by the server's own count, which takes a reply of one token; ``None``: it states none.
+
+        Raises :class:`~handoff.policies.openai.client.Refused`.
+        """
+        body = self._greedy(prompt.form, 1)
+        if prompt.form == "chat":
+            data = json.dumps(body | {"messages": prompt.chat()}).encode()
+            return (await self.ask(server, "chat/completions", data, schema.chat)).prompt_tokens
+        data = json.dumps(body | {"prompt": prompt.text}).encode()
+        return (await self.ask(server, "completions", data, schema.completion)).prompt_tokens
+
+    def _greedy(self, form: str, tokens: int) -> dict[str, Any]:
+        """A request's fields except the prompt."""
+        body = {"model": self.asked, "temperature": 0.0, "seed": fingerprint.SEED}
+        return body | fields.limit(self._options, form, tokens)
+
+    async def _probe(self, server: Server, tokenizes: bool, prompt: str) -> Output | None:
         """One greedy reply; ``None``: the server refuses the request."""
-        body: dict[str, Any] = {
-            "model": self.asked,
-            "max_tokens": fingerprint.TOKENS,
-            "temperature": 0.0,
-            "seed": fingerprint.SEED,
-        }
-        page, read = "completions", answers.completion
+        form = "text" if tokenizes else self._options.prompt_form
+        body = self._greedy(form, fingerprint.TOKENS)
+        page, read = "completions", schema.completion
         if tokenizes:
-            body |= {"prompt": prompt, "return_token_ids": True, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-        elif form == "chat":
+            read = schema.completion_with_ids
+            body |= {"return_token_ids": True, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+        if form == "chat":
+            page, read = "chat/completions", schema.chat
             body["messages"] = [{"role": "user", "content": prompt}]
-            page, read = "chat/completions", answers.chat
         else:
             body["prompt"] = prompt
-        data = json.dumps(body).encode()
         try:
-            if tokenizes:
-                return (await self.ask(server, page, data, answers.completion_with_ids))[1]
-            return (await self.ask(server, page, data, read))[1]
+            return (await self.ask(server, page, json.dumps(body).encode(), read)).output
         except Refused:
             return None
 
@@ -138,10 +157,10 @@ class Answering:
         return self.fingerprint.limits()
 
 
-def _text(form: Any, key: str) -> str | None:
-    value = form.get(key) if isinstance(form, dict) else None
-    if not isinstance(value, str) or not value.strip():
+def _cleaned(text: str | None) -> str | None:
+    """What is kept of a name in an answer."""
+    if text is None or not text.strip():
         return None
-    if value.startswith(("/", "./")):  # of a path only the last part is kept
-        value = value.rstrip("/").rsplit("/", 1)[-1]
-    return printable(value)[:_MOST]
+    if text.startswith(("/", "./")):  # of a path only the last part is kept
+        text = text.rstrip("/").rsplit("/", 1)[-1]
+    return printable(text)[:_MOST]

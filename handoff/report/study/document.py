@@ -300,4 +300,12 @@ def _failures(study: Study, options: Options) -> values.FailureTable:
     for a, b in ordered(study.reachers, options.order)[:1]:
         gap = share_gap(by_reacher[a], by_reacher[b], intervals=options.intervals)
         gaps.append(values.ReacherGap((a, b), Measure(None, gap.point, gap.low, gap.high, note=gap.reason)))
-    return values.FailureTable(tuple(by_reacher[name] for name in study.reachers), tuple(gaps))
+    return values.FailureTable(tuple(by_reacher[name] for name in study.reachers), tuple(gaps), _refusals(study))
+
+
+def _refusals(study: Study) -> tuple[values.Refusals, ...] | None:
+    total, refused = Counter[str](), Counter[str]()
+    for one in study.decisions():
+        total[one.policy] += 1
+        refused[one.policy] += one.decision.status == "refused"
+    return tuple(values.Refusals(name, refused[name], total[name]) for name in total if refused[name]) or None

@@ -17,6 +17,7 @@ from handoff.report.format import (
     points,
     rate_with_interval,
     sign,
+    told,
 )
 from handoff.report.study import values
 from handoff.report.study.values import StudyFacts, StudyResults
@@ -90,13 +91,39 @@ def answer(results: StudyResults) -> dict[str, list[str]]:
         *([f"interaction {gap_with_interval(crossed.interaction)}"] if crossed else []),
     ]
     gaps = ", ".join(parts)
+    gaps = f"{gaps[:1].upper()}{gaps[1:]}"
+    if results.contrasts and max(len(tables.reach.gaps), len(tables.solve.pooled_gaps)) > 1:
+        gaps = f"{results.contrasts[0].label}: {gaps}"
     missing = tables.endpoints.missing
     return {
-        "verdict": [verdict(reach_gap, solve_gap, results.intervals.level)] if reach_gap and solve_gap else [],
-        "gaps": [f"{gaps[0].upper()}{gaps[1:]}."] if gaps else [],
+        "verdict": list(_verdicts(results)) if reach_gap and solve_gap else [],
+        "gaps": [f"{gaps}."] if gaps else [],
         "gain": [_gain(tables.endpoints)] if tables.endpoints.gains else [],
         "missing": [missing] if missing else [],
     }
+
+
+def _verdicts(results: StudyResults) -> Iterator[str]:
+    """The verdict on the leading contrast, named where there are more, then the others in short."""
+    tables = results.tables
+    reach_gaps = {gap.reachers: gap for gap in tables.reach.gaps}
+    solve_gaps = {gap.solvers: gap for gap in tables.solve.pooled_gaps}
+    leading, *others = results.contrasts
+    main = verdict(reach_gaps[leading.reachers], solve_gaps[leading.solvers], results.intervals.level)
+    alone = len(tables.reach.gaps) == len(tables.solve.pooled_gaps) == 1
+    yield main if alone else f"{leading.label}: {main[0].lower()}{main[1:]}"
+    by_answer: dict[str, list[str]] = {}
+    for one in others:
+        signs = sign(reach_gaps[one.reachers].value), sign(solve_gaps[one.solvers].value)
+        by_answer.setdefault(ANSWERS.get(signs, NO_GAIN), []).append(one.label)
+    if others:
+        each = "; ".join(f"{answer}: {', '.join(labels)}" for answer, labels in by_answer.items())
+        yield f"Of the other {plural(len(others), 'pair')}, {each}."
+
+
+#: The answer in short, by the signs of the Reach gap and of the Solve gap.
+ANSWERS = {(1, 1): "from both", (1, 0): "from reaching", (0, 1): "from solving", (0, 0): "not resolved"}
+NO_GAIN = "not a plain gain"
 
 
 def verdict(reach_gap: values.ReacherGap, solve_gap: values.SolverGap, level: float) -> str:
@@ -128,10 +155,11 @@ def _gain(table: values.EndpointTable) -> str:
     cells, parts = table.by_cell, table.parts()
     assert parts is not None
     both = parts.interaction.point or 0.0
-    rest = (
-        f"{points(both)} more than their sum (the interaction)"
-        if both >= 0
-        else f"{points(-both).removeprefix('+')} less than their sum (the interaction is negative)"
+    rest = told(
+        parts.interaction,
+        f"{points(both)} more than their sum (the interaction)",
+        f"{points(-both).removeprefix('+')} less than their sum (the interaction is negative)",
+        f"{points(both)} beside their sum (the interaction, which is not resolved)",
     )
     return (
         f"From {a} to {b} in both roles, endpoint success goes from {percent(cells[a, a].point)} to "
@@ -183,7 +211,8 @@ def interaction(table: values.EndpointTable) -> Iterator[str]:
         (a, b), (c, d) = row.reachers, row.solvers
         before, after = (points(table.solver_effect(reacher, row.solvers).point) for reacher in (a, b))
         yield (
-            f"Exchanging the solver {c} for {d} gains {after} points under reacher {b} and {before} under {a}: "
+            f"Exchanging the solver {c} for {d} changes endpoint success by {after} points under reacher {b} and by "
+            f"{before} under {a}: "
             f"an interaction of {gap_with_interval(row.interaction)}."
         )
         if row.arrival_term.point is not None and row.state_term.point is not None:
@@ -223,8 +252,7 @@ def budgets(table: values.BudgetTable) -> Iterator[str]:
     ends = (table.steps[-1], table.steps[0]) if len(table.steps) > 1 else None
     for gap in [row for row in table.gaps if row.steps == ends and row.value.point is not None][:1]:
         a, b = gap.reachers
-        point = gap.value.point or 0.0
-        words = "exceeds" if point > 0 else "stays below" if point < 0 else "equals"
+        words = told(gap.value, "exceeds", "stays below", "is not told apart from")
         yield f"{b} with {gap.steps[1]} actions {words} {a} with {gap.steps[0]}: {gap_with_interval(gap.value)}."
 
 
@@ -251,11 +279,17 @@ def failures(table: values.FailureTable) -> Iterator[str]:
         if not one.trajectories:
             yield f"{one.reacher} always arrives."
             continue
-        label, count = max(one.labels.items(), key=lambda item: item[1])
+        most = max(one.labels.values())
+        labels = [label.replace("_", " ") for label, count in one.labels.items() if count == most]
         yield (
             f"{one.reacher} fails to arrive in {plural(one.trajectories, 'trajectory')}, most often by "
-            f"{label.replace('_', ' ')} ({count:,}), and leaves the state unchanged on {percent(one.unchanged)} of "
-            "their steps."
+            f"{' and '.join(labels)} ({most:,}{' each' if len(labels) > 1 else ''}), and leaves the state unchanged on "
+            f"{percent(one.unchanged)} of their steps."
+        )
+    for refusals in table.refusals or ():
+        yield (
+            f"{refusals.policy} or a content filter refused {refusals.refused:,} of "
+            f"{plural(refusals.decisions, 'decision')}: such a step is spent without an action."
         )
 
 

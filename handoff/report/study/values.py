@@ -340,13 +340,15 @@ class StudyTables:
 
     @property
     def reach_gap(self) -> ReacherGap | None:
-        """The leading Reach gap."""
-        return next(iter(self.reach.gaps), None)
+        """The leading Reach gap: of the leading contrast, if there is one."""
+        lead = self.interaction
+        return next((gap for gap in self.reach.gaps if lead is None or gap.reachers == lead.reachers), None)
 
     @property
     def solve_gap(self) -> SolverGap | None:
-        """The leading same-state Solve gap."""
-        return next(iter(self.solve.pooled_gaps), None)
+        """The leading same-state Solve gap: of the leading contrast, if there is one."""
+        lead = self.interaction
+        return next((gap for gap in self.solve.pooled_gaps if lead is None or gap.solvers == lead.solvers), None)
 
     @property
     def interaction(self) -> Interaction | None:
@@ -375,12 +377,23 @@ class StudyCurves:
 
 
 @attrs.frozen
+class Refusals:
+    """Decisions of one policy that it or a content filter refused."""
+
+    policy: str
+    refused: int
+    decisions: int
+
+
+@attrs.frozen
 class FailureTable:
     """The non-arrivals (Appendix D)."""
 
     reachers: tuple[Failures, ...]
     #: Gaps of the share of loops.
     loop_gaps: tuple[ReacherGap, ...]
+    #: Of policies that have any, in all of their turns; ``None`` if there are none.
+    refusals: tuple[Refusals, ...] | None = attrs.field(default=None, metadata={"optional": True})
 
 
 @attrs.frozen

@@ -73,8 +73,8 @@ def curves(document: TaxDocument) -> Iterator[str]:
     first = f"first the greater one at k = {compared.crossover}" if compared.crossover else f"greater at no k up to {k}"
     yield (
         f"pass@k is the share of tasks that at least one of k rollouts solves, pass^k the share that all k solve. "
-        f"{base}'s pass@k is {first}; in {percent(compared.crossed_share)} of the draws it is ahead at some k up to "
-        f"{k}."
+        f"In these counts {base}'s pass@k is {first}; in {percent(compared.crossed_share)} of the draws it is ahead "
+        f"at some k up to {k}."
     )
     yield (
         f"Averaged over all budgets up to {k}, coverage is {rate_with_interval(compared.base.mean_coverage)} and "
@@ -99,9 +99,9 @@ def parts(document: TaxDocument) -> Iterator[str]:
         decimal(part.point, 2) for part in (one.lost, one.gained, one.shape, one.ceiling, one.averaged)
     )
     yield (
-        f"Tax_A is the sum of three parts: {lost} from {plural(one.tasks_lost, 'task')} that only {base} ever solves, "
-        f"{gained} from {plural(one.tasks_gained, 'task')} that only {post} does, and {shape} from "
-        f"{plural(one.tasks_both, 'task')} that both do."
+        f"Tax_A is the sum of three parts: {lost} from {plural(one.tasks_lost, 'task')} that only {base} solved, "
+        f"{gained} from {plural(one.tasks_gained, 'task')} that only {post} did, and {shape} from "
+        f"{plural(one.tasks_both, 'task')} that both did."
     )
     yield (
         f"By Eq. 8 it is also K times the gap of coverage, {ceiling}, less K times the gap of budget-averaged "
@@ -128,8 +128,8 @@ def tasks(document: TaxDocument) -> Iterator[str]:
 def _pairs(document: TaxDocument) -> Iterator[str]:
     rows = document.trade
     if len(rows) > 1:
-        both = sum((row.coverage_lost.point or 0) > 0 and (row.efficiency_gained.point or 0) > 0 for row in rows)
-        yield f"Of {len(rows)} pairs, {both} gained efficiency and lost coverage."
+        both = sum(sign(row.coverage_lost) > 0 and sign(row.efficiency_gained) > 0 for row in rows)
+        yield f"Of {len(rows)} pairs, {both} gained efficiency and lost coverage, by intervals on one side of zero."
 
 
 def early(document: TaxDocument) -> Iterator[str]:
