@@ -16,8 +16,10 @@ from handoff.policies import builtin
 from handoff.policies.form import Limits, is_digest
 from handoff.policies.language import checkpoints
 from handoff.policies.language.actions import FORMATS
+from handoff.policies.language.fingerprint import KINDS, NOTHING, Fingerprint
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import FORMS
+from handoff.policies.language.texts import TEXTS
 from handoff.policies.specs import Spec
 from handoff.settings import settings
 
@@ -46,6 +48,7 @@ def model_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
     kind = spec.kind
     yield from key_problems("its description", facts, known.KEYS_BY_KIND[kind], known.MORE_MODEL_KEYS)
     yield from structure_problems(facts)
+    yield from _observed_problems(kind, facts)
     if facts.get("tokens") not in (TOKENS if kind == "openai" else TOKENS[:1]):
         yield f"its tokens are stated as {facts.get('tokens')!r:.40}"
     for key in ("engine", "guarantee"):
@@ -60,6 +63,28 @@ def model_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"its spec is {spec.text!r:.80}, but its model is {facts.get('model')!r:.80}"
     else:
         yield from _checkpoint_problems(spec, facts)
+
+
+def _observed_problems(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with what was observed of the model, where the description has it."""
+    served = {"fingerprint", "answers_as"} & set(facts)
+    if kind != "openai" and served:
+        yield f"it is behind no server, yet it has {', '.join(sorted(served))}"
+    elif "fingerprint" in facts:
+        fingerprint = Fingerprint.from_json(facts["fingerprint"])
+        replies = [reply for reply in fingerprint.replies if reply is not None]
+        fine = fingerprint.of in (*KINDS, NOTHING.of) and all(map(is_digest, replies))
+        if not fine or fingerprint.to_json() != facts["fingerprint"]:
+            yield "its fingerprint is none"
+    name = facts.get("answers_as", "")
+    if (
+        not isinstance(name, str)
+        or not name.isprintable()
+        or ("answers_as" in facts and name in ("", facts.get("model")))
+    ):
+        yield f"it is stated to answer as {name!r:.80}"
+    if "texts" in facts and (kind not in _SCORING or facts["texts"] != TEXTS):
+        yield f"its texts are stated as {facts['texts']!r:.40}"
 
 
 def structure_problems(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from handoff.policies.policy import OBSERVED
 from handoff.runs.folder import JOURNAL, LOCK, MANIFEST, RECORDS, SEAL, TIMINGS
 
 #: Files of a run, and what its reports and exports add.
@@ -32,7 +33,7 @@ KEYS_BY_KIND: Mapping[str, frozenset[str]] = {
     "vllm": CHECKPOINT_KEYS,
 }
 #: Keys of a language model's description where the fact exists.
-MORE_MODEL_KEYS: frozenset[str] = frozenset()
+MORE_MODEL_KEYS: frozenset[str] = OBSERVED
 
 PROMPT_KEYS = frozenset({"template", "source", "form", "history", "system", "format"})
 ACTION_KEYS = frozenset({"format", "strict"})

@@ -34,12 +34,12 @@ def form_problems(decision: Decision, flags: Collection[str] | None = None) -> I
     """
     if decision.status not in STATUSES:
         yield f"has the unknown status {decision.status!r:.80}"
-    elif (decision.action is not None) != (decision.status in ACTING):
-        yield f"is called {decision.status!r:.40}, with the action {decision.action!r:.80}"
     if not _is_text(decision.text):
         yield "has a text that is none, or too long"
     if decision.action is not None and not (_is_text(decision.action) and decision.action.strip()):
         yield "has an action without words"
+    if (decision.action is not None) != (decision.status in ACTING):
+        yield f"is called {decision.status!r:.40}, with the action {decision.action!r:.80}"
     if not _is_count(decision.seed, 2**63 - 1):
         yield f"has the seed {decision.seed!r:.40}"
     if not is_digest(decision.input_digest):

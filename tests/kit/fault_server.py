@@ -62,9 +62,13 @@ class Model(ThreadingHTTPServer):
         self.answered: list[dict[str, Any]] = []
         self.answered_bytes: list[bytes] = []
         self.apart = False
+        #: The chat template: text of messages and ``chat_template_kwargs``.
+        self.chat: Callable[..., str] = chat
         self.bodies: list[tuple[str, bytes]] = []
         self.keys: set[str | None] = set()
         self.dead = False
+        #: Further entries of every answer to a request for generation.
+        self.says: dict[str, Any] = {}
         self.reply: Callable[[str, int], tuple[str | None, str]] | None = None
         self.lock = threading.Lock()
 
@@ -185,11 +189,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, raw: bytes) -> tuple[int, dict[str, Any]]:
         model, body = self.server, json.loads(raw)
         if self.path == "/tokenize" and model.dialect == "vllm":
-            text = body["prompt"] if "prompt" in body else chat(body["messages"])
+            text = body["prompt"] if "prompt" in body else self._chat(body)
             return 200, {"tokens": list(text.encode()), "count": len(text.encode())}
+        if self.path == "/detokenize" and model.dialect == "vllm":
+            return 200, {"prompt": bytes(body["tokens"]).decode()}
         if self.path not in ("/v1/completions", "/v1/chat/completions"):
             return 404, {"error": {"message": "not found"}}
-        prompt = chat(body["messages"]) if "messages" in body else body["prompt"]
+        prompt = self._chat(body) if "messages" in body else body["prompt"]
         text = bytes(prompt).decode() if isinstance(prompt, list) else prompt
         limit = body["max_completion_tokens"] if "max_completion_tokens" in body else body["max_tokens"]
         if model.max_model_len is not None and len(text.encode()) + limit > model.max_model_len:
@@ -214,7 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
                 if model.apart:
                     self._take_apart(choice, bool(body.get("include_reasoning", True)))
         usage = {"prompt_tokens": len(text.encode()), "completion_tokens": len(ids)}
-        return 200, {"choices": [choice], "usage": usage, **form}
+        return 200, {"choices": [choice], "usage": usage, **form, **model.says}
+
+    def _chat(self, body: dict[str, Any]) -> str:
+        return self.server.chat(body["messages"], **body.get("chat_template_kwargs", {}))
 
     @staticmethod
     def _take_apart(choice: dict[str, Any], include: bool) -> None:

@@ -330,11 +330,11 @@ def test_one_request_and_two_requests_end_in_the_same_decision() -> None:
             before = len(server.bodies)
             at_once = one(server, wide, seed)
             posts = [path for path, _ in server.bodies[before:]]
-            assert posts[3:] == ["/v1/chat/completions"], "after the three by which the server is known"
+            assert posts[11:] == ["/v1/chat/completions"], "after the eleven by which the server is known"
             before = len(server.bodies)
             by_ids = one(server, narrow, seed)
             posts = [path for path, _ in server.bodies[before:]]
-            assert posts[3:] == ["/tokenize", "/v1/completions"]
+            assert posts[11:] == ["/tokenize", "/v1/completions"]
             assert server.answered[-1]["prompt"] == list(
                 fault_server.chat(json.loads(server.bodies[-2][1])["messages"]).encode()
             )
@@ -466,9 +466,11 @@ def test_a_constructor_asks_nothing_and_an_introduction_asks_once() -> None:
         with pytest.raises(UsageError, match=r"await policy\.introduce\(\)"):
             policy.describe()
         asyncio.run(policy.introduce())
-        assert server.posts == 3, "/tokenize twice and a chat"
+        assert server.posts == 11, (
+            "/tokenize and /detokenize, /tokenize twice, a chat, and three prompts of the fingerprint twice"
+        )
         asyncio.run(policy.introduce())
-        assert server.posts == 3
+        assert server.posts == 11
         assert policy.describe()["spec"] == "openai:#m"
 
 

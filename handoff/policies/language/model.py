@@ -7,8 +7,10 @@ from typing import Any
 
 import attrs
 
-from handoff.errors import DataError
+from handoff.errors import DataError, UsageError
 from handoff.policies.language.actions import Parsed, Reply
+from handoff.policies.language.chat import in_words
+from handoff.policies.language.clock import iso
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt, Template
 from handoff.policies.language.tokens import TokenIds
@@ -96,7 +98,46 @@ class Speaker:
             history=options.history,
             system=options.system,
             format=self.rule.format,
+            **({} if options.now is None else {"now": options.now}),
         )
+        #: Whether prompts can depend on the time: by this template, or by a chat template that a policy finds out.
+        self.reads_clock = self.template.reads_clock
+        #: What the chat template takes from earlier replies, by part (:func:`chat.rewritten`); ``None``: not known.
+        self.rewritten: dict[str, list[int]] | None = None
+
+    def set_time(self, now: str) -> None:
+        """As :meth:`handoff.policies.policy.Policy.set_time`."""
+        if self.options.now is None:
+            self.template = attrs.evolve(self.template, now=now)
+
+    def chat_facts(self) -> dict[str, Any]:
+        """JSON-safe: what is known of the chat template; empty for prompts that need none."""
+        if self.template.form != "chat":
+            return {}
+        unknown = (
+            "not known" if self.template.is_conversation else "not asked, for these prompts show no earlier replies"
+        )
+        words = unknown if self.rewritten is None else in_words(self.rewritten)
+        return {"rewrites": self.rewritten, "in_words": words, "reads_clock": self.reads_clock}
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        """As :meth:`handoff.policies.policy.Policy.resume_from`: the time is that of the run's start."""
+        described, now = self.describe(), stated.get("now")
+        if "rewrites" in stated and stated["rewrites"] != described.get("rewrites"):
+            raise UsageError("its chat template rewrites other parts of earlier replies than when the run was begun")
+        if "now" in described and now is None:
+            return ["begun by a version that did not state the time, it goes on with prompts that show the present one"]
+        if "now" not in described and now is not None:
+            raise UsageError(f"its prompts showed the time {now!r:.40} when the run was begun, and show none now")
+        if now is not None:
+            self.set_time(iso(now))
+        return []
+
+    def cautions(self) -> list[str]:
+        """As :meth:`handoff.policies.policy.Policy.cautions`."""
+        if not self.template.is_conversation or not self.rewritten:
+            return []
+        return [f"its chat template {in_words(self.rewritten)}"]
 
     def render(self, request: Request) -> Prompt:
         return self.template.render(request)
@@ -188,9 +229,16 @@ class Speaker:
         )
 
     def describe(self) -> dict[str, Any]:
-        """JSON-safe: prompt, action rule and sampling."""
+        """JSON-safe: prompt, action rule and sampling; where there is such, the time that prompts show (a part of the
+        prompt where the options pin it) and what a chat template rewrites."""
+        prompt, observed = self.template.to_json(), dict[str, Any]()
+        if self.reads_clock:
+            (observed if self.options.now is None else prompt)["now"] = self.template.now
+        if self.template.is_conversation and self.rewritten:
+            observed["rewrites"] = self.rewritten
         return {
-            "prompt": self.template.to_json(),
+            **observed,
+            "prompt": prompt,
             "actions": {"format": self.rule.format, "strict": self.rule.strict},
             "sampling": self.options.sampling(),
         }

@@ -13,6 +13,7 @@ import attrs
 
 from handoff.errors import UsageError
 from handoff.policies.language.actions import FORMATS, ActionRule
+from handoff.policies.language.clock import iso
 from handoff.policies.language.prompts import BUILTIN, FORMS
 from handoff.settings import setting
 
@@ -58,6 +59,15 @@ class ModelOptions:
     #: ``None``: the template's own; empty: no system prompt.
     system: str | None = _option(
         "System prompt in place of the template's own.", kind=str, default=None, metavar="TEXT"
+    )
+    #: ``None``: the start of the run.
+    now: str | None = _option(
+        "The time that templates are told, in ISO form.",
+        kind=str,
+        default=None,
+        metavar="TIME",
+        shown="the start of the run",
+        converter=lambda text: None if text is None else iso(text),
     )
     action_format: str = _option("How replies hold an action.", kind=str, default="tagged", choices=FORMATS)
     strict: bool = _option("Whether text beside the action is an error.", kind=bool, default=False, negative="lenient")

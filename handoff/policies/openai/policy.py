@@ -14,7 +14,7 @@ turns of an episode find its prefix cached.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -23,10 +23,12 @@ from handoff.errors import EnvironmentFault, UsageError
 from handoff.policies.language.model import Input, Speaker
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt
-from handoff.policies.openai import answers, fields, schema
+from handoff.policies.language.tokens import TokenIds
+from handoff.policies.openai import answers, fields, schema, served_chat
+from handoff.policies.openai.answering import Answering
 from handoff.policies.openai.client import Refused, Server
 from handoff.policies.openai.refusals import Complaint, Verdict
-from handoff.policies.policy import Request, Served
+from handoff.policies.policy import Preview, Request, Served
 from handoff.records import Decision
 from handoff.seeds import derive
 
@@ -84,9 +86,11 @@ class OpenAIServer(Served):
         ]
         self._wanted = model.strip()
         self._card: _Card | None = None
+        self._chat = served_chat.UNKNOWN
+        self._answering: Answering
 
     async def introduce(self) -> None:
-        """Ask every server which model it serves.
+        """Ask every server which model it serves, and what that says to the prompts of the fingerprint.
 
         Raises :class:`~handoff.errors.UsageError` for an unknown model or servers that differ, and
         :class:`~handoff.errors.Interrupted` if a server cannot be reached.
@@ -105,11 +109,28 @@ class OpenAIServer(Served):
                 self.options.prompt_form == "text"
                 or all([await _answers_whole(server, cards[0].model) for server in self.servers])
             )
+            if cards[0].tokenizes and self.options.prompt_form == "chat":
+                replies = self.speaker.template.is_conversation
+                self._chat = await served_chat.examine(self.servers[0], cards[0].model, replies)
+            answering = Answering(self.servers, cards[0].model, self.options)
+            await answering.identify(cards[0].tokenizes)
         finally:
             await self.aclose()
         limits = [limit for limit in (cards[0].max_model_len, self.options.context) if limit]
         self.context = min(limits, default=None)
-        self._card = cards[0]
+        self._card, self._answering = cards[0], answering
+        self.speaker.reads_clock |= self._chat.reads_clock
+        self.speaker.rewritten = self._chat.rewritten
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        return [*self.speaker.resume_from(stated), *self._answering.resume_from(stated)]
+
+    def remarks(self) -> list[str]:
+        limits = self._answering.limits() if self._card else None
+        return [limits] if limits else []
+
+    def system_fingerprints(self) -> Sequence[str]:
+        return sorted(self._answering.systems) if self._card else ()
 
     @property
     def card(self) -> _Card:
@@ -123,6 +144,7 @@ class OpenAIServer(Served):
             "spec": f"openai:#{card.model}",  # the URL is no part of what the run is
             "kind": "openai",
             "model": card.model,
+            **self._answering.describe(),
             "engine": card.engine(),
             "tokens": "ids" if card.tokenizes else "rendered prompt only",
             "guarantee": (
@@ -132,6 +154,35 @@ class OpenAIServer(Served):
             ),
             **self.speaker.describe(),
         }
+
+    def set_time(self, now: str) -> None:
+        self.speaker.set_time(now)
+
+    def cautions(self) -> list[str]:
+        cautions = self.speaker.cautions()
+        if self._chat.reads_clock and not self._chat.takes_date:
+            cautions.append(
+                "its chat template shows the time, which this server cannot be told: on another day its prompts are "
+                "others (serve it with a chat template that does not, vllm serve --chat-template FILE)"
+            )
+        if self.speaker.template.is_conversation and self.speaker.rewritten is None:
+            cautions.append("it is not known whether its chat template shows earlier replies unchanged")
+        return cautions
+
+    def preview(self, request: Request) -> Preview:
+        return Preview(self.speaker.render(request).digest())
+
+    async def ask_preview(self, request: Request) -> Preview:
+        """With the prompt's token ids, or the number that a server counts that does not tokenize."""
+        server, prompt = self.servers[0], self.speaker.render(request)
+        rendered = prompt.digest()
+        try:
+            if self.card.tokenizes:
+                ids = await self._ids_of(server, prompt)
+                return Preview(rendered, ids.digest(), len(ids))
+            return Preview(rendered, tokens=await self._answering.count(server, prompt))
+        except Refused:
+            return Preview(rendered)
 
     async def decide_one(self, request: Request) -> Decision:
         server = self.servers[0]
@@ -171,12 +222,12 @@ class OpenAIServer(Served):
         completion: schema.Completion | None
         try:
             if prompt.form == "chat":
-                body |= {"add_generation_prompt": True, "add_special_tokens": False}
+                body |= {"add_generation_prompt": True, "add_special_tokens": False, **self._chat.arguments(prompt.now)}
                 data = _with(body, "messages", prompt.chat_json())
-                completion = await server.ask(f"{server.url}/chat/completions", data, schema.chat_with_ids)
+                completion = await self._answering.ask(server, "chat/completions", data, schema.chat_with_ids)
             else:
                 data = json.dumps(body | {"prompt": prompt.text, "add_special_tokens": True}).encode()
-                completion = await server.ask(f"{server.url}/completions", data, schema.completion_with_ids)
+                completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids)
         except Refused:
             return None  # too long by the server's own count, or an error that will show again
         if completion is None or completion.prompt is None:
@@ -185,14 +236,28 @@ class OpenAIServer(Served):
             return None
         return self.speaker.decide(request, Input(prompt, completion.prompt), completion.output, room)
 
-    async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
-        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
+    async def _ids_of(self, server: Server, prompt: Prompt) -> TokenIds:
+        """The token ids that the server makes of ``prompt``."""
         body: dict[str, Any] = {"model": self.card.model}
         if prompt.form == "chat":
             body |= {"messages": prompt.chat(), "add_generation_prompt": True, "add_special_tokens": False}
+            body |= self._chat.arguments(prompt.now)
         else:
             body |= {"prompt": prompt.text, "add_special_tokens": True}
-        ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
+        return await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
+
+    async def count(self, request: Request) -> int | None:
+        """Tokens of the prompt for ``request``; ``None``: the server does not tokenize."""
+        if not self.card.tokenizes:
+            return None
+        try:
+            return len(await self._ids_of(self.servers[0], self.speaker.render(request)))
+        except Refused as error:
+            raise UsageError(f"{self.servers[0].url} refuses to tokenize a prompt: {error}") from error
+
+    async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
+        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
+        ids = await self._ids_of(server, prompt)
         model_input = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
         if room is None:
@@ -200,9 +265,8 @@ class OpenAIServer(Served):
         body = self._body(fields.limit(self.options, "text", room), fields.all_sampling(self.options, request))
         data = _with(body, "prompt", ids.text)
         try:
-            completion = await server.ask(
-                f"{server.url}/completions", data, schema.completion_with_ids, self._overflows(len(ids) + room)
-            )
+            overflows = self._overflows(len(ids) + room)
+            completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids, overflows)
         except Refused as error:
             return self._refused(request, model_input, error, room)
         if completion.prompt != ids:
@@ -217,10 +281,10 @@ class OpenAIServer(Served):
         try:
             if prompt.form == "chat":
                 data = json.dumps(body | {"messages": prompt.chat()}).encode()
-                completion = await server.ask(f"{server.url}/chat/completions", data, schema.chat, overflows)
+                completion = await self._answering.ask(server, "chat/completions", data, schema.chat, overflows)
             else:
                 data = json.dumps(body | {"prompt": prompt.text}).encode()
-                completion = await server.ask(f"{server.url}/completions", data, schema.completion, overflows)
+                completion = await self._answering.ask(server, "completions", data, schema.completion, overflows)
         except Refused as error:
             return self._refused(request, Input(prompt), error, room)
         model_input = Input(prompt, tokens=completion.prompt_tokens)

@@ -47,7 +47,7 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
             return Content(**head, verdict=verdict, warn=True)
         return Content(
             **head,
-            verdict=" ".join(map(_sentence, document.policies)),
+            verdict=" ".join([*map(_sentence, document.policies), *document.warnings]),
             cards=[_card(one) for one in document.policies],
             sections=sections(document),
             facts=[
@@ -79,6 +79,7 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
         for section in sections(result):
             if section.name in ("policies", "ptgs"):
                 terminal.show_sections(console, section)
+        terminal.say(console, *result.warnings, style="yellow")
 
 
 REPORT = RolloutReport()
