@@ -26,6 +26,7 @@ THREADS = 2
 
 #: What a terminal sends to every process of a command.
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
+
 #: Seconds in which a process that was told to end has ended.
 _MOST_WAIT = 5.0
 
@@ -95,7 +96,7 @@ class Children(ProcessPoolExecutor):
     @property
     def stuck(self) -> bool:
         """Whether the thread that receives results has failed: what was submitted is never answered."""
-        manager = self._executor_manager_thread
+        manager: Any = self._executor_manager_thread
         return manager is not None and not manager.is_alive()
 
     def end(self) -> None:
