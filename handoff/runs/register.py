@@ -1,4 +1,4 @@
-"""A plan that is registered before the run: the digest of the run's identity, in a file for a public place.
+"""A plan that is registered before the run: the digest of what was commanded, in a file for a public place.
 
 An audit knows a run by its folder alone.  It cannot know that the folder is not the best of ten, or a favourable part
 of a larger one.  Whoever publishes the plan before the first episode shows that it was chosen before its outcome was
@@ -19,6 +19,7 @@ from handoff import files
 from handoff.canonical import differing_keys, digest, parse
 from handoff.errors import DataError, StoreError, UsageError
 from handoff.runs.folder import JOURNAL, MANIFEST, RECORDS
+from handoff.runs.identity import commanded
 
 #: Version of the form.
 FORMAT = 1
@@ -29,8 +30,10 @@ MOST_BYTES = 2**20
 def registered_plan(identity: Mapping[str, Any], records: int) -> dict[str, Any]:
     """The plan of a run with this ``identity`` and so many ``records``, as it is published.
 
-    ``digest`` covers everything that the results depend on; the rest says in words of what it is the digest.
+    ``digest`` covers everything that follows from the command, and not what was observed of the models that answer,
+    which can differ from one introduction to the next; the rest says in words of what it is the digest.
     """
+    identity = commanded(identity)
     tasks = [task["id"] for task in identity["tasks"]]
     policies = identity["policies"]
     return {

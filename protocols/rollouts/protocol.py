@@ -47,6 +47,12 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     def plan(self, tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
         return configs.plan(tasks, config)
 
+    def turns(self, config: RolloutsConfig) -> int:
+        return config.budget
+
+    def cautions(self, config: RolloutsConfig, policies: Mapping[str, Policy]) -> list[str]:
+        return [*super().cautions(config, policies), *configs.cautions(config, policies)]
+
     async def play(
         self, config: RolloutsConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
     ) -> dict[str, float]:
