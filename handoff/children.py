@@ -92,7 +92,7 @@ class Children(ProcessPoolExecutor):
     @property
     def stuck(self) -> bool:
         """Whether the thread that receives results has failed: what was submitted is never answered."""
-        manager = self._executor_manager_thread
+        manager: Any = self._executor_manager_thread
         return manager is not None and not manager.is_alive()
 
     def end(self) -> None:

@@ -137,10 +137,12 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.cli.output import console
     from handoff.errors import Interrupted
     from handoff.guard.adapter import load
+    from handoff.guard.host_state import working_folder
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
     from handoff.runs.register import register
 
+    here = working_folder()  # an adapter may change it
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
     if environment is None:
@@ -170,15 +172,15 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     for line in report.plan_lines(prepared.identity, folder):
         plan.print(line, soft_wrap=True)
     if request.register is not None:
-        register(request.register, prepared.identity, len(prepared.plan), folder)
+        register(here / request.register, prepared.identity, len(prepared.plan), here / folder)
         plan.print(f"registered plan: {request.register} (digest {prepared.digest[:12]}...)", soft_wrap=True)
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
         return
-    for remark in prepared.run(folder, request.where, progress.for_console(remarks, request.quiet)):
+    for remark in prepared.run(here / folder, request.where, progress.for_console(remarks, request.quiet)):
         remarks.print(remark, style="yellow")
-    run = protocol.load(folder)
+    run = protocol.load(here / folder)
     if request.as_json:
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
     else:
