@@ -146,7 +146,9 @@ def examine(
         statuses[decision.status] = statuses.get(decision.status, 0) + 1
     facts = {key: value for key, value in policy.describe().items() if key not in ("prompt",)}
     chat = policy.speaker.chat_facts() if isinstance(policy, Prompting) else {}
-    return Diagnosis(name, facts, tuple(agreements), statuses, digest(forms), chat, tuple(policy.cautions()))
+    # The facts say already what the template rewrites.
+    cautions = tuple(caution for caution in policy.cautions() if chat.get("in_words", caution) not in caution)
+    return Diagnosis(name, facts, tuple(agreements), statuses, digest(forms), chat, cautions)
 
 
 def _compare(name: str, expected: Sequence[Any], decisions: Sequence[Decision]) -> Agreement:

@@ -83,7 +83,8 @@ def show_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         if (limits := fingerprint.limits()) is not None:
             line(console, f"  model's fingerprint: {limits}", "yellow")
     if diagnosis.chat:
-        line(console, f"  chat template: {diagnosis.chat['in_words']}")
+        time = "; it shows the time" if diagnosis.chat["reads_clock"] else ""
+        line(console, f"  chat template: {diagnosis.chat['in_words']}{time}")
     for caution in diagnosis.cautions:
         line(console, f"  caution: {caution}", "yellow")
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(diagnosis.statuses.items()))

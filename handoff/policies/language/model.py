@@ -114,12 +114,11 @@ class Speaker:
         """JSON-safe: what is known of the chat template; empty for prompts that need none."""
         if self.template.form != "chat":
             return {}
-        words = "not known" if self.rewritten is None else in_words(self.rewritten)
-        return {
-            "rewrites": self.rewritten,
-            "in_words": words + ("; it shows the time" if self.reads_clock else ""),
-            "reads_clock": self.reads_clock,
-        }
+        unknown = (
+            "not known" if self.template.is_conversation else "not asked, for these prompts show no earlier replies"
+        )
+        words = unknown if self.rewritten is None else in_words(self.rewritten)
+        return {"rewrites": self.rewritten, "in_words": words, "reads_clock": self.reads_clock}
 
     def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
         """As :meth:`handoff.policies.policy.Policy.resume_from`: the time is that of the run's start."""
