@@ -23,7 +23,7 @@ from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
 from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
-from handoff.policies.guard import require_attributes
+from handoff.policies.guard import guarded, require_attributes
 from handoff.policies.language.clock import present
 from handoff.policies.language.fit import Fit, Prompting, fit
 from handoff.policies.language.options import ModelOptions
@@ -147,7 +147,11 @@ class Protocol(ABC, Generic[C, R]):
 
     def cautions(self, config: C, policies: Mapping[str, Policy]) -> list[str]:
         """What a user should know before the run, one sentence each."""
-        return [f"policy {name}: {caution}" for name, policy in policies.items() for caution in policy.cautions()]
+        cautions = []
+        for name, policy in policies.items():
+            with guarded(policy, "cautions", name):
+                cautions += [f"policy {name}: {caution}" for caution in policy.cautions()]
+        return cautions
 
     def settings(self) -> tuple[Setting, ...]:
         """All settings, roles included."""
@@ -189,8 +193,9 @@ class Protocol(ABC, Generic[C, R]):
             for name, policy in acting.items():
                 require_attributes(policy, name)
             now = present()
-            for policy in acting.values():
-                policy.set_time(now)
+            for name, policy in acting.items():
+                with guarded(policy, "set_time", name):
+                    policy.set_time(now)
             config = self.settle(config, acting)
             described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
@@ -225,7 +230,8 @@ class Protocol(ABC, Generic[C, R]):
             fits = {}
             for name, policy in models.items():
                 try:
-                    fits[name] = await fit(policy, first, turns or 0)
+                    with guarded(policy, "count", name):
+                        fits[name] = await fit(policy, first, turns or 0)
                 finally:
                     if isinstance(policy, Served):
                         await policy.aclose()
