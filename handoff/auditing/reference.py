@@ -7,14 +7,14 @@ from typing import Any
 
 import attrs
 
-from handoff import registry, signals
+from handoff import signals
 from handoff.auditing.checks import Audit, Check
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import DataError, UsageError
-from handoff.guard.adapter import opened
+from handoff.guard.adapter import load, opened
 from handoff.records import Task
 from handoff.runs.run import Run
 from handoff.runs.selection import draw_tasks
@@ -80,7 +80,7 @@ class Reference:
         """
         places: list[tuple[int, dict[str, Any], list[Task]]] = []
         refusal: UsageError | DataError | None = None
-        for place in ({}, *registry.load(name).places):
+        for place in ({}, *load(name).places):
             chosen = {**options, **place}
             try:
                 with opened(name, chosen, self.where.step_timeout) as environment:
@@ -131,7 +131,10 @@ class Reference:
 
     def _check_tasks(self, available: Sequence[Task]) -> None:
         check = self.audit.check("tasks", "the tasks are what the selection seed draws from the split")
+        config = self.run.config
         for task in self.run.tasks:
+            failure = f"task {task.name} is stated as of split {task.split}, but the protocol's split is {config.split}"
+            check.require(task.split == config.split, failure)
             here = self.tasks.get(task.id)
             present = here is not None
             if not check.require(present, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):

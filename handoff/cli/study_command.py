@@ -140,7 +140,9 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.guard.adapter import load
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
+    from handoff.report.terminal import line as show_line
     from handoff.runs.register import register
+    from handoff.text import shell_word
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
@@ -169,14 +171,14 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     remarks = console(stderr=True, quiet=request.quiet)
     plan = console() if request.dry_run and not request.as_json else remarks
     for line in report.plan_lines(prepared.identity, folder):
-        plan.print(line, soft_wrap=True)
+        show_line(plan, line)
     for name, fit in prepared.fits.items():
-        plan.print(f"policy {name}: {fit.sentence()}", style="" if fit.fits else "yellow", markup=False, soft_wrap=True)
+        show_line(plan, f"policy {name}: {fit.sentence()}", style="" if fit.fits else "yellow")
     for caution in prepared.cautions:
-        plan.print(caution, style="yellow", markup=False, soft_wrap=True)
+        show_line(plan, caution, style="yellow")
     if request.register is not None:
         register(request.register, prepared.identity, len(prepared.plan), folder)
-        plan.print(f"registered plan: {request.register} (digest {prepared.plan_digest[:12]}...)", soft_wrap=True)
+        show_line(plan, f"registered plan: {request.register} (digest {prepared.plan_digest[:12]}...)")
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps(_plan(prepared, folder), indent=2))
@@ -188,7 +190,9 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
     else:
         report.show_result(console(), run)
-        click.echo(f"\nrun folder: {folder}\ncheck it:   handoff audit {folder}")
+        click.echo()
+        for name, text in {"run folder": shell_word(folder), **report.next_commands(run)}.items():
+            click.echo(f"{name + ':':<11} {text}")
 
 
 def _plan(prepared: Prepared, folder: Path) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from handoff.runs.chain import Key
 from handoff.runs.identity import OBSERVED_BY_PROTOCOLS, commanded
 from handoff.runs.run import protocol_of
 from handoff.runs.store import Store
+from handoff.text import shell_word
 
 
 @attrs.frozen
@@ -112,6 +113,8 @@ class Prepared:
                 raise Interrupted(f"{why}; {_owed(store)}") from error
             except KeyboardInterrupt:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
+            except MemoryError:
+                raise Interrupted(f"out of memory: ask for less at once; {_owed(store)}") from None
             except StoreError:  # it says what is kept
                 raise
             except HandoffError as error:
@@ -191,6 +194,6 @@ def _remarked(remarks: list[str]) -> Iterator[None]:
 
 def _owed(store: Store) -> str:
     return (
-        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {store.folder}: "
+        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {shell_word(store.folder)}: "
         "type the same command to go on"
     )

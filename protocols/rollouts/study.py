@@ -20,6 +20,7 @@ from handoff.records import from_json
 from handoff.runs.chain import Key
 from handoff.runs.folder import read_records, require_key
 from handoff.runs.run import RecordedDecision, Run, read_head
+from handoff.text import shell_word
 
 NAME = "rollouts"
 
@@ -80,7 +81,7 @@ class RolloutStudy(Run):
             policy = self.policies[0]
         if policy not in self.policies:
             names = ", ".join(self.policies)
-            raise UsageError(f"{self.folder} holds rollouts of {names}; name one by {self.folder}#NAME")
+            raise UsageError(f"{self.folder} holds rollouts of {names}; name one by {shell_word(self.folder)}#NAME")
         self.require_complete()
         total = self.config.rollouts
         scored = f"{total - self.pilots} scored rollouts per task after {self.pilots} pilots"

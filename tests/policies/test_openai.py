@@ -20,7 +20,7 @@ from kit import fault_server
 from kit.audits import checks
 from kit.command import handoff, output_of, start
 from kit.fault_server import FAULTS, Model, answer, serving
-from kit.runs import forge, record_bytes
+from kit.runs import forge, play, record_bytes, records
 
 from handoff.canonical import digest
 from handoff.episodes.start import Where
@@ -173,6 +173,18 @@ def test_refused_replies_and_stopped_prompts_are_outcomes_that_an_audit_holds_ag
 
     forged = checks(forge(tmp_path / "run", tmp_path / "forged", call_it_empty))
     assert any("yet it is called 'empty'" in text for text in forged["policies"].failures)
+
+
+def test_a_report_of_rollouts_counts_refusals(tmp_path: Path) -> None:
+    with serving(dialect="plain") as server:
+        server.reply = lambda prompt, seed: (answer(prompt, seed)[0], "content_filter" if seed % 2 else "stop")
+        words = ["rollout", "sokoban", "-p", f"x=openai:{server.url}#m", "--tasks", "3", "-n", "2", "--budget", "3"]
+        play(tmp_path / "run", *words)
+    decisions = [decision for _, body in records(tmp_path / "run") for decision in body["decisions"]]
+    refused = sum(decision["seed"] % 2 for decision in decisions)
+    assert 0 < refused < len(decisions)
+    shown = " ".join(output_of("report", tmp_path / "run").split())
+    assert f"x or a content filter refused {refused} of {len(decisions)} decisions" in shown
 
 
 def test_a_key_that_the_server_repeats_in_every_answer_stands_in_no_file_of_the_run(

@@ -83,6 +83,7 @@ def test_a_recorded_answer_comes_to_what_its_file_says(plain: Model, name: str) 
         with pytest.raises(UsageError) as refusal:
             decide()
         assert outcome["refused"] in str(refusal.value)
+        assert ("; type --" in str(refusal.value)) == ("; type --" in outcome["refused"])
     elif "interrupted" in outcome:
         with pytest.raises(Interrupted, match=outcome["interrupted"]):
             decide()
@@ -118,6 +119,24 @@ def test_an_answer_that_stays_unknown_is_owed_and_never_the_models(plain: Model,
     with pytest.raises(Interrupted, match="gave no good answer in 3 tries"):
         decided(plain, *answers, options=ModelOptions(patience=0.0))
     plain.canned.clear()
+
+
+@pytest.mark.parametrize("depth", [100, 400, 900, 100_000])
+@pytest.mark.parametrize("key", [None, "sk-secret/0123456789"])
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_is_nested_deep_is_a_bad_one(
+    plain: Model, monkeypatch: pytest.MonkeyPatch, depth: int, key: str | None, status: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key or "")
+    nested = "[" * depth + r'"\"' + "]" * depth
+    if status == 200:
+        for part in ('"finish_reason": "stop"', '"index": 0', '"prompt_tokens": 20'):
+            body = json.dumps(SHAPES["openai_success"]["body"])
+            assert part in body
+            assert decided(plain, (200, body.replace(part, f"{part.split(':')[0]}: {nested}"))).text == GOOD
+    else:
+        with pytest.raises(UsageError, match="HTTP 400"):
+            decided(plain, (400, f'{{"error": {nested}}}'))
 
 
 def overflow(**more: Any) -> dict[str, Any]:
@@ -262,6 +281,14 @@ def test_a_key_in_what_the_server_says_of_its_model_is_not_in_the_manifest(monke
 def test_a_short_key_is_a_placeholder_and_changes_no_reply(plain: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "go")
     assert decided(plain).text == GOOD
+
+
+def test_a_key_of_digits_changes_no_number(plain: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "1234567890")
+    body = json.dumps({**SHAPES["openai_success"]["body"], "created": 1234567890})
+    assert decided(plain, (200, body)).text == "<action>look</action>"
+    body = body.replace("look", "1234567890")
+    assert decided(plain, (200, body)).text == "<action>***</action>"
 
 
 # -- waiting --

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError, MissingExtra, UsageError
 from handoff.policies.hf.sampler import RowSampler, gumbel, sample
 from handoff.policies.hf.scoring import STEP, Tree, plain_scores, shape, takes_trees, tree_scores
 from handoff.policies.language.checkpoints import Checkpoint, Encoder
@@ -47,8 +47,8 @@ class Transformers(Local):
         try:
             import torch
             import transformers
-        except ImportError:
-            raise UsageError("hf: policies need torch and transformers: pip install 'checkpoint-handoff[hf]'") from None
+        except ImportError as error:
+            raise MissingExtra("torch and transformers", "hf", error, f"{self.kind}: policy") from None
         if options.engine:
             raise UsageError("engine arguments are for vllm: policies; hf: takes none")
         super().__init__(argument, options)

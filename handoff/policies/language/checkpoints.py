@@ -20,7 +20,7 @@ import attrs
 
 from handoff import files
 from handoff.canonical import digest
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError, MissingExtra, UsageError
 from handoff.policies.language.chat import ChatTemplate, Messages
 from handoff.policies.language.prompts import Prompt
 
@@ -93,8 +93,8 @@ def _download(repository: str, subfolder: str, revision: str | None) -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    except ImportError:
-        raise UsageError("hub checkpoints need huggingface_hub: pip install 'checkpoint-handoff[hf]'") from None
+    except ImportError as error:
+        raise MissingExtra("huggingface_hub", "hf", error, f"the hub checkpoint {repository}") from None
     patterns = [f"{subfolder}/{pattern}" if subfolder else pattern for pattern in _FILES]
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
@@ -145,8 +145,8 @@ class Encoder:
     def __init__(self, checkpoint: Checkpoint) -> None:
         try:
             from transformers import AutoTokenizer
-        except ImportError:
-            raise UsageError("this policy needs transformers: pip install 'checkpoint-handoff[hf]'") from None
+        except ImportError as error:
+            raise MissingExtra("transformers", "hf", error, "this policy") from None
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(str(checkpoint.path), trust_remote_code=False)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

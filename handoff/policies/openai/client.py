@@ -5,10 +5,7 @@ repeated after a connection that fails or breaks, an answer that is cut short, i
 a time-out, and an error that passes (:mod:`handoff.policies.openai.refusals`).  Between tries the client waits, twice
 as long each time, or as Retry-After says.
 
-A server counts as gone when a try fails ``patience`` seconds or more after its last good answer; the last try is made
-when they are over, and there are three at least.  A request that fails again and again while others are answered is
-given up after three times as long, or twenty times where the server only asks to slow down.  A server that asks for a
-wait of more than ``patience`` seconds is not waited for.
+`docs/models.md` says how long that goes on (Patience); :meth:`Server._end` is the rule.
 """
 
 from __future__ import annotations
@@ -106,7 +103,7 @@ class Server:
                     attempt += 1
                     if isinstance(error, _Later) and (error.wait or 0.0) > self._patience:
                         raise Interrupted(
-                            self._hidden(f"model server {self.url} {error.asked(self._patience)}")
+                            self.without_key(f"model server {self.url} {error.asked(self._patience)}")
                         ) from error
                     now = time.monotonic()
                     end = self._end(error, started)
@@ -133,11 +130,13 @@ class Server:
                 return read(self._parsed(raw))
             except Stated as error:
                 raise self._failure(error.complaint, wait, overflows) from None
+            except RecursionError:
+                raise BadAnswer("the answer is nested too deep") from None
         try:
             form = self._parsed(raw).form
         except BadAnswer:
             form = None
-        complaint = refusals.read(status, form, self._hidden(raw.decode("utf-8", "replace")))
+        complaint = refusals.read(status, form, self.without_key(raw.decode("utf-8", "replace")))
         raise self._failure(complaint, wait, overflows)
 
     def _failure(
@@ -161,15 +160,13 @@ class Server:
     def _parsed(self, raw: bytes) -> Answer:
         """The answer in ``raw`` without the API key.  Raises :class:`BadAnswer` if it is not JSON."""
         secret = self._secret
-        if secret is not None:
-            raw = raw.replace(secret.encode(), _HIDDEN.encode())
         try:
             answer = parse(raw)
+            if secret is not None and (secret.encode() in raw or b"\\" in raw):  # an escape may hide it
+                answer = attrs.evolve(answer, form=_without(answer.form, secret))
         except (ValueError, RecursionError):
-            text = self._hidden(raw.decode("utf-8", "replace"))
-            raise BadAnswer(f"the answer is not JSON: {' '.join(text.split())[:300] or '(empty)'}") from None
-        if secret is not None and b"\\" in raw:  # an escape may have hidden it
-            answer = attrs.evolve(answer, form=_without(answer.form, secret))
+            text = " ".join(self.without_key(raw.decode("utf-8", "replace")).split())
+            raise BadAnswer(f"the answer is not JSON: {text[:300] or '(empty)'}") from None
         return answer
 
     async def _send(self, url: str, body: bytes | None, timeout: float) -> tuple[int, Mapping[str, str], bytes]:
@@ -201,7 +198,7 @@ class Server:
         failed = isinstance(error, _Later) and error.complaint.verdict is Verdict.FAILED
         if failed and not await self._is_healthy():
             message += "; its engine is dead: restart the server"
-        return self._hidden(message)
+        return self.without_key(message)
 
     async def _is_healthy(self) -> bool:
         """Whether the server says that its engine lives; a server without such a page gets the benefit of doubt."""
@@ -236,7 +233,8 @@ class Server:
     def _secret(self) -> str | None:
         return self._key if len(self._key) >= SHORTEST_KEY else None
 
-    def _hidden(self, text: str) -> str:
+    def without_key(self, text: str) -> str:
+        """``text`` with asterisks for the API key."""
         return text if self._secret is None else text.replace(self._secret, _HIDDEN)
 
     async def close(self) -> None:

@@ -58,7 +58,9 @@ def all_sampling(options: ModelOptions, request: Request) -> dict[str, Any]:
     return body
 
 
-def advice(complaint: Complaint) -> str:
-    """What to do about a field that the server refuses, to be put after its sentence; "" if nothing is known."""
+def with_advice(complaint: Complaint) -> str:
+    """What the server says, and what to do about it where that is known."""
     option = OPTIONS.get(complaint.field or "")
-    return f"; type {option}" if option else ""
+    if option is None and "chat template" in complaint.message:
+        option = "--prompt-form text"
+    return str(complaint) if option is None else f"{str(complaint).rstrip('.')}; type {option}"

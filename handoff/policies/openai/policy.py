@@ -196,7 +196,7 @@ class OpenAIServer(Served):
             return decision or await self._by_ids(server, request, prompt)
         except Refused as error:
             raise UsageError(
-                f"{server.url} refuses a request for model {self.card.model}: {error}{fields.advice(error.complaint)}"
+                f"{server.url} refuses a request for model {self.card.model}: {fields.with_advice(error.complaint)}"
             ) from error
 
     def _suits(self, prompt: Prompt) -> bool:

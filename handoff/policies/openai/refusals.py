@@ -49,7 +49,7 @@ class Complaint:
     message: str
     #: Types and codes in lower case, letters only.
     names: frozenset[str] = frozenset()
-    #: The field of the request that the error is about.
+    #: The field of the request that the server does not take.
     field: str | None = None
     #: The context length that the error states.
     context: int | None = None
@@ -163,16 +163,19 @@ _FIELD_PHRASE = re.compile(
 
 
 def _field(form: Any, holder: dict[str, Any], message: str) -> str | None:
-    """The field of the request that is not accepted."""
-    stated = holder.get("param")
-    if isinstance(stated, str) and stated:
-        return stated
+    """The field of the request that the server does not take, with any value."""
     match = _FIELD_PHRASE.search(message)
     if match:
         return match.group(1)
+    stated = holder.get("param")
+    if isinstance(stated, str) and _names(form, holder) & _UNSUPPORTED:
+        return stated
     details = form.get("detail") if isinstance(form, dict) else None
-    places = [entry.get("loc") for entry in details if isinstance(entry, dict)] if isinstance(details, list) else []
-    return next((str(place[-1]) for place in places if isinstance(place, list) and place), None)
+    for entry in details if isinstance(details, list) else []:
+        place = entry.get("loc") if isinstance(entry, dict) and entry.get("type") == "extra_forbidden" else None
+        if isinstance(place, list) and place:
+            return str(place[-1])
+    return None
 
 
 def _brief(text: str) -> str:
@@ -189,6 +192,7 @@ _OVERFLOW = {
     "modelcontextwindowexceeded",
 }
 _FILTERED = {"contentfilter", "contentpolicyviolation", "responsibleaipolicyviolation", "flaggedinput"}
+_UNSUPPORTED = {"unsupportedparameter", "unknownparameter", "unrecognizedparameter"}
 _FAILED = {
     "servererror", "internalservererror", "internalerror", "apierror", "unavailableerror", "serviceunavailable",
     "serviceunavailableerror", "overloaded", "overloadederror", "engineoverloaded", "timeout", "timeouterror",

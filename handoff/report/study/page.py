@@ -19,6 +19,7 @@ from handoff.report.sheet import Card, Content, Section
 from handoff.report.study import document as documents
 from handoff.report.study import episodes, figures, tables, values
 from handoff.report.study.values import StudyDocument
+from handoff.text import shell_word
 
 #: Sections in order: name, heading, and its short form.
 SECTIONS = (
@@ -97,7 +98,7 @@ class StudyReport(Report[Study, StudyDocument]):
             f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {most} actions",
             *_groups(protocol.get("prompt_groups", ())),
             *(f"policy {name}: {_policy(name, described)}" for name, described in identity["policies"].items()),
-            f"run folder: {folder}",
+            f"run folder: {shell_word(folder)}",
         ]
 
     def show_result(self, console: Console, study: Study) -> None:
@@ -129,7 +130,7 @@ def _policy(name: str, described: Mapping[str, Any]) -> str:
     spec = str(described["spec"])
     if described.get("kind") != "builtin":
         return spec
-    return f"{spec}, a small checkpoint that ships with handoff (another one: -p {name}=SPEC)"
+    return f"{spec}, a small checkpoint that ships with handoff (another one: -p {shell_word(f'{name}=SPEC')})"
 
 
 def _owed(counts: Json) -> str:

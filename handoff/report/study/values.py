@@ -14,6 +14,7 @@ from handoff.estimation.bootstrap import Estimate
 from handoff.estimation.method import Intervals
 from handoff.protocols.frontier.failures import Failures
 from handoff.report.format import OPTIONAL, Json, Measure, arrow, plain
+from handoff.report.refusals import Refusals
 
 FORMAT = 1
 
@@ -374,15 +375,6 @@ class ArrivalCurve:
 @attrs.frozen
 class StudyCurves:
     arrival: tuple[ArrivalCurve, ...]
-
-
-@attrs.frozen
-class Refusals:
-    """Decisions of one policy that it or a content filter refused."""
-
-    policy: str
-    refused: int
-    decisions: int
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Solvers that get different prompts from equal histories: found out before a run, declared, and audited as declared."""
+"""Solvers that get different prompts from equal histories: found out before a run, declared, audited as declared."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def two_servers(
         ) -> tuple[Path, list[str]]:
             urls = {"a": one.url, "b": other.url, "c": one.url}
             specs = {name: f"openai:{urls[name]}#m" for name in config.solvers}
-            models = {name: OPTIONS for name in config.solvers} | (options or {})
+            models = dict.fromkeys(config.solvers, OPTIONS) | (options or {})
             prepared = FRONTIER.prepare("sokoban", {}, config, {**specs, "n": "noisy:0.1"}, models)
             return folder, prepared.run(folder, Where(0))
 
