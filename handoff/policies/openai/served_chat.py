@@ -39,6 +39,8 @@ class ServedChat:
     reads_clock: bool = False
     #: Whether the server can be told the date.
     takes_date: bool = False
+    #: Whether equal messages get other texts within a run.
+    restless: bool = False
 
     def arguments(self, now: str) -> dict[str, Any]:
         """Entries of a request that pin the date to that of ``now``."""

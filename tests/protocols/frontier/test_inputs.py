@@ -89,12 +89,16 @@ def test_prompts_that_the_manifest_states_to_differ_are_not_compared(tmp_path: P
     assert study.load(tmp_path).complete
 
 
-def test_a_server_whose_chat_template_changes_from_request_to_request_is_found_out(tmp_path: Path) -> None:
-    options = ModelOptions(max_prompt_tokens=50_000, patience=5.0, concurrency=1)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_server_whose_chat_template_shows_the_second_is_found_out(tmp_path: Path, shared: bool) -> None:
+    options = {"max_prompt_tokens": 50_000, "patience": 5.0, "concurrency": 1}
     with serving() as server:
-        numbers = count()
-        server.chat = lambda messages: f"<{next(numbers)}>{fault_server.chat(messages)}"
+        seconds = count()
+        server.chat = lambda messages, **_: f"It is 12:00:{next(seconds)}.{fault_server.chat(messages)}"
         specs = {"r": "expert", "a": f"openai:{server.url}#m", "b": f"openai:{server.url}#m"}
-        run = FRONTIER.prepare("sokoban", {}, CONFIG, specs, {"a": options, "b": options})
+        # Solvers of equal options share one policy.
+        models = {"a": ModelOptions(**options), "b": ModelOptions(**options, top_p=1.0 if shared else 0.9)}
+        run = FRONTIER.prepare("sokoban", {}, CONFIG, specs, models)
+        assert [caution.split(": ", 1)[0] for caution in run.cautions] == ["policy a", "policy b"]
         with pytest.raises(Interrupted, match=r"solvers a and b must be shown .* but the prompt token ids"):
             run.run(tmp_path, Where(0))
