@@ -14,7 +14,6 @@ from handoff.estimation.estimands import DECLARED
 from handoff.report.format import Measure, counted, decimal, interval, percent, points
 from handoff.report.plots import Figure
 
-
 #: Columns for which the half of a page has room.
 COLUMNS_OF_HALF_A_PAGE = 5
 
