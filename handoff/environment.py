@@ -27,6 +27,8 @@ class Environment(ABC):
     splits: ClassVar[tuple[str, ...]] = ("default",)
     #: What a policy's name means where nothing is bound to it: specs by name.
     policies: ClassVar[Mapping[str, str]] = {}
+    #: Options of further places where tasks may lie: an audit looks there for the tasks of a run, by their digests.
+    places: ClassVar[Sequence[Mapping[str, Any]]] = ()
 
     @classmethod
     def usual(cls) -> type[Environment]:

@@ -66,9 +66,29 @@ class DataError(HandoffError, ValueError):
 class EnvironmentFault(HandoffError, RuntimeError):
     """An environment broke its contract or could not go on (never: the policy acted badly)."""
 
+    exit_code = 3
+
+
+class TaskFault(EnvironmentFault, DataError):
+    """An environment refused one of its own tasks: the task's data is missing or malformed."""
+
+
+class PolicyFault(HandoffError, RuntimeError):
+    """A policy broke its contract or could not go on (never: it acted badly)."""
+
+    exit_code = 3
+
+
+class ProtocolFault(HandoffError, RuntimeError):
+    """A protocol of a plug-in broke its contract or could not go on."""
+
+    exit_code = 3
+
 
 class ReplayMismatch(HandoffError, AssertionError):
     """A replayed record differs from the recorded one; names task, step, field and both values."""
+
+    exit_code = 3
 
 
 class StoreError(HandoffError, RuntimeError):

@@ -14,8 +14,10 @@ from typing import Any
 
 import attrs
 
+from handoff import signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import UsageError
+from handoff.text import printable, reason
 
 #: The optional abilities by name, as ``handoff envs`` shows them.
 ABILITIES: Mapping[str, type] = {
@@ -54,10 +56,15 @@ def inventory() -> list[Listed]:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 cls = load(name)
-            summary = (cls.__doc__ or "").strip().split("\n")[0]
-            entry = Listed(name, point.value, package, summary, tuple(cls.splits), abilities(cls))
-        except Exception as error:
-            entry = Listed(name, point.value, package, broken=str(error))
+            summary = printable(str(cls.__doc__ or "").strip().split("\n")[0])
+            splits = tuple(printable(str(split)) for split in cls.splits)
+            entry = Listed(name, point.value, package, summary, splits, abilities(cls))
+        except UsageError as error:
+            entry = Listed(name, point.value, package, broken=printable(str(error)))
+        except BaseException as error:
+            if signals.from_user(error):
+                raise
+            entry = Listed(name, point.value, package, broken=reason(error))
         entries.append(entry)
     return entries
 
@@ -94,17 +101,17 @@ def load(name: str) -> type[Environment]:
         loaded = points[name].load()
     except SystemExit as error:  # a plug-in that ends the program while it is imported
         raise UsageError(f"environment {name!r} cannot be loaded: importing it ends the program ({error})") from error
-    except Exception as error:
-        raise UsageError(
-            f"environment {name!r} ({points[name].value}) cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+    except BaseException as error:
+        if signals.from_user(error):
+            raise
+        raise UsageError(f"environment {name!r} ({points[name].value}) cannot be loaded: {reason(error)}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
         raise UsageError(f"environment {name!r} ({points[name].value}) is not a subclass of handoff.Environment")
     return loaded
 
 
 @lru_cache
-def _loaded(name: str) -> type[Environment]:
+def loaded(name: str) -> type[Environment]:
     """:func:`load`, which looks through all installed packages: many environments are made in one process."""
     return load(name)
 
@@ -112,7 +119,7 @@ def _loaded(name: str) -> type[Environment]:
 def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
     """An instance of the adapter ``name``.  Raises :class:`~handoff.errors.UsageError` for an option it does not
     take."""
-    cls = _loaded(name)
+    cls = loaded(name)
     chosen = dict(options or {})
     parameters = inspect.signature(cls).parameters.values()
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
@@ -130,4 +137,6 @@ def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
     try:
         return cls(**chosen)
     except TypeError as error:
-        raise UsageError(f"environment {name!r} cannot use these options: {error}") from error
+        if not chosen:
+            raise
+        raise UsageError(f"environment {name!r} cannot use these options: {reason(error)}") from error

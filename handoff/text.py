@@ -77,3 +77,13 @@ def require_printable(what: str, names: Iterable[str]) -> None:
     for name in names:
         if not name.isprintable():
             raise DataError(f"the {what} {name[:80]!r} contains an unprintable character")
+
+
+def reason(error: BaseException) -> str:
+    """An exception of foreign code in safe words: its type and the beginning of its text.  Never raises."""
+    try:
+        text = printable(" ".join(str(error).split())[:300])
+    except Exception:
+        text = ""
+    name = printable(type(error).__name__[:80])
+    return f"{name}: {text}" if text else name

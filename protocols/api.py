@@ -16,7 +16,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from handoff import registry
 from handoff.auditing.checks import Audit
 from handoff.episodes.start import Where
 from handoff.errors import UsageError
@@ -26,6 +25,7 @@ from handoff.estimation.estimands import Estimand
 from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
+from handoff.guard.adapter import load as load_adapter
 from handoff.policies.bindings import own_options, require_name, resolve
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
@@ -33,6 +33,7 @@ from handoff.progress import Progress
 from handoff.protocols.audit import audit_run
 from handoff.protocols.registry import load as load_run
 from handoff.protocols.registry import load_protocol
+from handoff.runs.register import register as register_plan
 from handoff.runs.run import Run
 
 
@@ -40,7 +41,7 @@ def _path(given: object) -> Path:
     """``given`` as a path.  Raises :class:`~handoff.errors.UsageError` for what is none."""
     if not isinstance(given, str | PathLike) or "\0" in str(given):
         raise UsageError(f"{given!r:.60} is no path")
-    return Path(given)
+    return Path(given).absolute()  # an adapter may change the working folder
 
 
 def load(folder: str | Path) -> Any:
@@ -57,8 +58,10 @@ def run(
     options: Mapping[str, Any] | None = None,
     models: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
+    register: str | Path | None = None,
     workers: int | None = None,
     ray: str | None = None,
+    step_timeout: float | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
@@ -67,13 +70,16 @@ def run(
     ``policies`` are specs (or :class:`~handoff.policies.policy.Policy` objects) by name; ``cross`` names policies that
     have every role (else give ``reachers`` and ``solvers``).  ``options`` are the environment's, ``models`` the options
     of all language models, ``settings`` the fields of the protocol's configuration, such as ``tasks`` and ``depth``.
-    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``).
+    ``out`` is the run folder (default: ``runs/ENVIRONMENT-DIGEST``), ``register`` a file for the plan, written before
+    the first episode (:mod:`handoff.runs.register`).  One call of the environment may take ``step_timeout`` seconds
+    (``None``: any).
 
     Returns the protocol's study: of the protocol ``frontier`` a :class:`~handoff.protocols.frontier.study.Study`.
     Raises :class:`~handoff.errors.UsageError` for a wrong request and :class:`~handoff.errors.Interrupted` if the work
     was cut short; the same call goes on from there.
     """
-    design, adapter = load_protocol(protocol), registry.load(environment)
+    folder, plan = (None if path is None else _path(path) for path in (out, register))
+    design, adapter = load_protocol(protocol), load_adapter(environment)
     bound = dict(policies or {})
     for name, spec in bound.items():
         require_name(name)
@@ -102,9 +108,14 @@ def run(
     )
     chosen = {name: specs[name] if name in specs else bound[name] for name in names}
     model_options = {name: ModelOptions(**{**own_options(spec), **(models or {})}) for name, spec in specs.items()}
-    prepared = design.prepare(environment, dict(options or {}), config, chosen, model_options)
-    folder = prepared.default_folder if out is None else _path(out)
-    prepared.run(folder, Where(workers=workers, ray=ray), progress)
+    where = Where(workers=workers, ray=ray, step_timeout=step_timeout)
+    prepared = design.prepare(
+        environment, dict(options or {}), config, chosen, model_options, step_timeout=step_timeout
+    )
+    folder = prepared.default_folder if folder is None else folder
+    if plan is not None:
+        register_plan(plan, prepared.identity, len(prepared.plan), folder)
+    prepared.run(folder, where, progress)
     return design.load(folder)
 
 
@@ -138,12 +149,16 @@ def audit(
     options: Mapping[str, Any] | None = None,
     workers: int | None = None,
     ray: str | None = None,
+    step_timeout: float | None = None,
     replay: bool = True,
     templates: Sequence[str] = (),
+    register: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Audit the run in ``folder`` (:func:`handoff.protocols.audit.audit_run`)."""
-    return audit_run(_path(folder), options, Where(workers=workers, ray=ray), progress, replay, templates)
+    where = Where(workers=workers, ray=ray, step_timeout=step_timeout)
+    plan = None if register is None else _path(register)
+    return audit_run(_path(folder), options, where, progress, replay, templates, plan)
 
 
 __all__ = ["audit", "estimate", "load", "run"]

@@ -15,13 +15,19 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from handoff import registry, signals
+from handoff import signals
 from handoff.auditing.checks import Audit
+from handoff.environment import Environment
+from handoff.episodes.openings import openings
 from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
+from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
+from handoff.policies.guard import require_attributes
+from handoff.policies.language.clock import present
+from handoff.policies.language.fit import Fit, Prompting, fit
 from handoff.policies.language.options import ModelOptions
-from handoff.policies.policy import Policy
+from handoff.policies.policy import Policy, Served
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
 from handoff.records import Task, to_json
@@ -87,6 +93,8 @@ class Protocol(ABC, Generic[C, R]):
     roles: ClassVar[tuple[str, ...]]
     #: Further classes of settings, which :meth:`configure` turns into fields of the configuration.
     more_settings: ClassVar[tuple[type, ...]] = ()
+    #: Claims of the checks that :meth:`certify` adds, by name: an audit without replays lists them as not done.
+    replays: ClassVar[Mapping[str, str]] = {"replay": "every episode is equal on the reference engine"}
     #: Where the report lies, as ``module:NAME``; imported when something is shown.
     report_at: ClassVar[str] = "handoff.report.plain:REPORT"
 
@@ -133,6 +141,14 @@ class Protocol(ABC, Generic[C, R]):
         """The configuration, completed by facts about the policies."""
         return config
 
+    def turns(self, config: C) -> int | None:
+        """The most turns that one episode has; ``None``: no bound is known."""
+        return None
+
+    def cautions(self, config: C, policies: Mapping[str, Policy]) -> list[str]:
+        """What a user should know before the run, one sentence each."""
+        return [f"policy {name}: {caution}" for name, policy in policies.items() for caution in policy.cautions()]
+
     def settings(self) -> tuple[Setting, ...]:
         """All settings, roles included."""
         return tuple(one for cls in (self.config, *self.more_settings) for one in settings(cls))
@@ -157,28 +173,65 @@ class Protocol(ABC, Generic[C, R]):
         config: C,
         policies: Mapping[str, str | Policy],
         models: Mapping[str, ModelOptions] | None = None,
+        step_timeout: float | None = None,
     ) -> Prepared:
         """Decide everything about a run: its tasks, its policies and its identity.
 
         ``policies`` are specs by name (or policies themselves), ``models`` the options of those that are language
-        models.  Raises :class:`~handoff.errors.UsageError` for a wrong request.
+        models, ``step_timeout`` the seconds that one call of the environment may take.  Raises
+        :class:`~handoff.errors.UsageError` for a wrong request.
         """
-        instance = registry.create(environment, options)
-        try:
+        with opened(environment, options, step_timeout) as instance:
             available = instance.tasks(config.split)
             tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
             acting = _policies({name: policies[name] for name in self.policies(config)}, models)
-            signals.run(lambda: introduce(acting.values()))
+            signals.run(lambda: introduce(acting))
+            for name, policy in acting.items():
+                require_attributes(policy, name)
+            now = present()
+            for policy in acting.values():
+                policy.set_time(now)
             config = self.settle(config, acting)
-            described = {name: describe(policies[name], policy) for name, policy in acting.items()}
+            described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
-        finally:
-            instance.close()
+            fits = self._fits(instance, config, tasks, acting)
+        failures = instance.call.remarks
 
         async def play(running: Running) -> dict[str, float]:
             return await self.play(config, tasks, acting, running)
 
-        return Prepared(environment, options, tasks, acting, stated, self.plan(tasks, config), play)
+        return Prepared(
+            environment,
+            options,
+            tasks,
+            acting,
+            stated,
+            self.plan(tasks, config),
+            play,
+            failures=failures,
+            cautions=self.cautions(config, acting),
+            fits=fits,
+        )
+
+    def _fits(
+        self, environment: Environment, config: C, tasks: Sequence[Task], policies: Mapping[str, Policy]
+    ) -> dict[str, Fit]:
+        """How many turns fit in the prompts of each language model."""
+        turns = self.turns(config)
+        models: dict[str, Any] = {name: policy for name, policy in policies.items() if isinstance(policy, Prompting)}
+        first = openings(environment, tasks, config.run_seed) if models and turns is not None else []
+
+        async def measure() -> dict[str, Fit]:
+            fits = {}
+            for name, policy in models.items():
+                try:
+                    fits[name] = await fit(policy, first, turns or 0)
+                finally:
+                    if isinstance(policy, Served):
+                        await policy.aclose()
+            return {name: one for name, one in fits.items() if one is not None}
+
+        return signals.run(measure) if first else {}
 
 
 def _policies(given: Mapping[str, str | Policy], models: Mapping[str, ModelOptions] | None) -> dict[str, Policy]:

@@ -12,10 +12,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from handoff import signals
 from handoff.errors import UsageError
+from handoff.protocols.guard import plugin
 from handoff.protocols.protocol import Protocol
 from handoff.runs.folder import read_manifest
 from handoff.runs.run import Run, protocol_of
+from handoff.text import reason
 
 GROUP = "handoff.protocols"
 
@@ -47,16 +50,16 @@ def load_protocol(name: str) -> Protocol[Any, Any]:
         raise UsageError(f"no protocol is named {name!r:.60} ({hint}); install the package that brings it")
     try:
         protocol = points[name].load()
-    except (Exception, SystemExit) as error:  # a plug-in that ends the program while it is imported is broken, too
-        raise UsageError(
-            f"protocol {name!r} ({points[name].value}) cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+    except BaseException as error:  # a plug-in that ends the program while it is imported is broken, too
+        if signals.from_user(error):
+            raise
+        raise UsageError(f"protocol {name!r} ({points[name].value}) cannot be loaded: {reason(error)}") from error
     if not isinstance(protocol, Protocol) or protocol.name != name:
         raise UsageError(
             f"protocol {name!r} ({points[name].value}) is no instance of handoff.protocols.protocol.Protocol "
             "with this name"
         )
-    return protocol
+    return plugin(protocol)
 
 
 def protocol_of_run(folder: Path) -> Protocol[Any, Any]:

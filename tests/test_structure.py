@@ -32,7 +32,7 @@ LAYERS = (
     {"auditing", "conformance"},
     {"runs"},
     {"episodes"},
-    {"policies", "registry", "frontier", "replay", "plugin"},
+    {"policies", "guard", "registry", "frontier", "replay", "plugin"},
     {"environment"},
     {"records"},
     {"seeds", "settings", "text", "files", "progress", "signals", "children"},
@@ -55,7 +55,7 @@ VOCABULARY = {
 ONLY = {
     **STATISTICS,
     "envs": VOCABULARY,
-    "conformance": (VOCABULARY - {"plugin"}) | {"registry"},
+    "conformance": (VOCABULARY - {"plugin"}) | {"guard", "registry", "signals"},
     "testing": {"conformance", "environment"},
     "plugin": {"children", "progress", "text", "errors"},
     **{part: {"environment", "records", "seeds", "canonical", "errors"} for part in ("frontier", "replay")},

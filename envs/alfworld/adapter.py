@@ -24,8 +24,9 @@ from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError, EnvironmentFault, UsageError
 from handoff.records import Certificate, Record, Task
 
-#: Games of this process, shared by all its environments: (data, trust, task id) -> game and compiled form.
-_GAMES: OrderedDict[tuple[str, bool, str], tuple[Game, CompiledGame | None]] = OrderedDict()
+#: Games of this process, shared by all its environments of one engine: (engine, data, trust, task id) -> game and
+#: compiled form.
+_GAMES: OrderedDict[tuple[str, str, bool, str], tuple[Game, CompiledGame | None]] = OrderedDict()
 _MEMORY = 64  # games kept, of some MB each
 
 
@@ -40,6 +41,11 @@ class AlfworldEnvironment(Environment):
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     policies: ClassVar[Mapping[str, str]] = {name: f"builtin:{name}" for name in ("base", "sft", "rl", "control")}
+    #: ``ALFWORLD_DATA``, where it is set, and the built-in games; neither is trusted by somebody else's word.
+    places: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {"data": None, "trust_games": False},
+        {"data": "builtin", "trust_games": False},
+    )
     engine: ClassVar[str]
 
     @classmethod
@@ -86,12 +92,12 @@ class AlfworldEnvironment(Environment):
 
     def _load(self, task: Task) -> tuple[Game, CompiledGame | None]:
         """A task's game and its compiled form (``None``: a trusted grammar outside the compiled engine's form)."""
-        key = (str(self._data), self._trust, task.id)
+        key = (self.engine, str(self._data), self._trust, task.id)
         if key not in _GAMES:
             game = self._source.load(task)
             compiled: CompiledGame | None = None
             try:
-                compiled = CompiledGame.of(game)
+                compiled = CompiledGame.of(game, cached=self.engine == CompiledAlfworld.engine)
             except DataError as error:
                 if not (self._trust and self.engine == NativeAlfworld.engine):
                     raise DataError(f"game {task.name} ({task.source}): {error}{self._advice(error)}") from error

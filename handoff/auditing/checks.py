@@ -1,21 +1,35 @@
-"""An audit is a list of named checks: the claim of each, how many things it looked at, and every failure in words."""
+"""An audit is a list of named checks: the claim of each, how many things it looked at, and every failure in words.
+
+A check has passed, has failed, or was not done.  One that looked at nothing was not done, and says why: there was
+nothing to look at (:meth:`Check.excuse`), or something was due and could not be looked at (:meth:`Check.owe`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
 from handoff import __version__, files
-from handoff.canonical import parse
+from handoff.auditing import known
+from handoff.canonical import canonical, parse
 from handoff.errors import DataError, StoreError
 from handoff.records import STATUSES, Decision
 from handoff.runs.chain import Key
-from handoff.runs.folder import MANIFEST, RECORDS, read_seal
+from handoff.runs.folder import JOURNAL, MANIFEST, RECORDS, read_records, read_seal
 from handoff.runs.identity import stated_seeds
 from handoff.runs.run import Run
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_DONE = "not done"
 
 
 @attrs.define
@@ -29,10 +43,37 @@ class Check:
     failures: list[str] = attrs.Factory(list)
     #: Limits of the check's reach.
     notes: list[str] = attrs.Factory(list)
+    #: What was due and could not be looked at, in words.
+    owed: list[str] = attrs.Factory(list)
+    #: Why there was nothing to look at, in words.
+    excuses: list[str] = attrs.Factory(list)
+
+    @property
+    def state(self) -> State:
+        if self.failures:
+            return State.FAILED
+        return State.PASSED if self.count and not self.owed else State.NOT_DONE
 
     @property
     def passed(self) -> bool:
-        return not self.failures
+        return self.state is State.PASSED
+
+    @property
+    def due(self) -> bool:
+        """Whether it was not done though something was due.  Without an excuse that is taken for granted."""
+        return self.state is State.NOT_DONE and bool(self.owed or not self.excuses)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the audit does not pass because of this check."""
+        return self.state is State.FAILED or self.due
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was not done; ``None`` if it was."""
+        if self.state is not State.NOT_DONE:
+            return None
+        return "; ".join(self.owed or self.excuses or ["it looked at nothing"])
 
     def require(self, condition: bool, failure: str) -> bool:
         """Count one thing; ``failure`` says in words that ``condition`` does not hold.  Returns ``condition``."""
@@ -46,6 +87,14 @@ class Check:
         self.count += 1
         self.failures.extend(f"{label}: {problem}" for problem in problems)
 
+    def owe(self, reason: str) -> None:
+        """State that something was due and was not looked at: the audit does not pass."""
+        self.owed.append(reason)
+
+    def excuse(self, reason: str) -> None:
+        """State why there may be nothing to look at, or why nobody wants it: it counts where nothing was looked at."""
+        self.excuses.append(reason)
+
 
 @attrs.define
 class Audit:
@@ -53,10 +102,13 @@ class Audit:
 
     folder: Path
     checks: list[Check] = attrs.Factory(list)
+    #: Files of prompt templates that the auditor trusts.
+    templates: Sequence[str] = ()
 
     @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        """No check failed, and none left undone what was due."""
+        return not any(check.blocks for check in self.checks)
 
     def check(self, name: str, claim: str) -> Check:
         """Add a check."""
@@ -64,8 +116,13 @@ class Audit:
         self.checks.append(check)
         return check
 
+    def leave_out(self, claims: Mapping[str, str], reason: str) -> None:
+        """Add checks, by name, that nobody wants done."""
+        for name, claim in claims.items():
+            self.check(name, claim).excuse(reason)
+
     def to_json(self) -> dict[str, Any]:
-        keys = ("name", "claim", "count", "passed", "failures", "notes")
+        keys = ("name", "claim", "count", "passed", "state", "due", "reason", "failures", "notes")
         return {
             "passed": self.passed,
             "checks": [{key: getattr(check, key) for key in keys} for check in self.checks],
@@ -97,25 +154,77 @@ def read_run(folder: Path, load: Callable[[Path], R]) -> tuple[Audit, R | None]:
     else:
         lines = files.read(folder / RECORDS).splitlines()
         head = str(parse(lines[-1])["digest"]) if lines else str(run.manifest["digest"])
-        seal.require(stated["records"] == len(lines), f"{len(lines)} records, but {stated['records']!r} were sealed")
+        counted = type(stated["records"]) is int and stated["records"] == len(lines)
+        seal.require(counted, f"{len(lines)} records, but {stated['records']!r} were sealed")
         seal.require(stated["head"] == head, "the last record is not the one that was sealed")
     return audit, run
 
 
+def check_folder(audit: Audit, run: Run) -> None:
+    """Add the check ``folder``: what else lies there.
+
+    A command that ended between the seal and the end of its work leaves the journal behind: then all that it holds is
+    sealed.  Files of other programs are named and not read.
+    """
+    check = audit.check("folder", "the folder holds a run's files, and no finished record beside the sealed ones")
+    names = {entry.name for entry in run.folder.iterdir() if not entry.name.startswith(".")}
+    check.count = len(names)
+    others = sorted(name for name in names - known.FILES - known.REPORTS if not name.startswith(known.TORN))
+    if others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        check.notes.append(f"not a run's, and not looked at: {', '.join(others[:5])}{more}")
+    if run.sealed and JOURNAL in names:
+        _check_journal(check, run)
+
+
+def _check_journal(check: Check, run: Run) -> None:
+    """Hold a journal that remains after the seal against the sealed records."""
+    sealed = {line.key: canonical(line.body) for line in read_records(run.folder, run.manifest)}
+    try:
+        lines = files.read(run.folder / JOURNAL).splitlines()
+    except OSError as error:
+        check.failures.append(f"{JOURNAL} remains after the seal, and cannot be read: {error.strerror or error}")
+        return
+    for number, raw in enumerate(lines, start=1):
+        where = f"{JOURNAL}, line {number}"
+        try:
+            entry = parse(raw)
+            key, body = tuple(entry["key"]), canonical(entry["body"])
+            equal = sealed.get(key) == body
+        except (ValueError, KeyError, TypeError, RecursionError):
+            check.failures.append(f"{where}: it is not a record, though the run was sealed complete")
+            continue
+        if not equal:
+            check.failures.append(f"{where}: another record of {'/'.join(map(str, key))} than the sealed one")
+    if not check.failures:
+        check.notes.append(f"{JOURNAL} remains, and holds only what is sealed; the command of the run removes it")
+
+
 def check_identity(audit: Audit, run: Run) -> None:
-    """Add the check ``identity``."""
-    check = audit.check("identity", "the manifest states this version of the toolkit and the seeds that were used")
+    """Add the checks ``identity`` and ``manifest``."""
+    check = audit.check("identity", "the manifest states this version of the toolkit and the seeds of its schedule")
     made_by = run.identity.get("handoff")
     check.require(made_by == __version__, f"made by handoff {made_by!r:.40}; this is {__version__}")
     seeds = stated_seeds(run.config.run_seed)
     check.require(run.identity.get("seeds") == seeds, f"seeds {run.identity.get('seeds')!r:.200} instead of {seeds}")
+    form = audit.check("manifest", "the manifest holds what this version writes, and nothing else")
+    for what, part, keys, more in (
+        ("it", run.manifest, known.MANIFEST_KEYS, ()),
+        ("its identity", run.identity, known.IDENTITY_KEYS, known.MORE_IDENTITY_KEYS),
+    ):
+        problems = list(known.key_problems(what, part, keys, more))
+        form.require(not problems, "; ".join(problems))
+    for task in run.tasks:
+        form.require(not task.source, f"task {task.name} states a place, {task.source!r:.80}, which no manifest does")
 
 
-def check_order(audit: Audit, planned: Sequence[Key], sealed: Iterable[Key]) -> None:
-    """Add the check ``order``."""
-    check = audit.check("order", "records are sealed in the plan's order")
+def check_order(audit: Audit, planned: Sequence[Key], sealed: Sequence[Key]) -> None:
+    """Add the check ``order``: the keys of all lines against the plan's, one by one."""
+    check = audit.check("order", "there is one record for each place of the plan, in the plan's order")
     for mine, theirs in zip(planned, sealed, strict=False):
         check.require(mine == theirs, f"{'/'.join(theirs)} is in the place of {'/'.join(mine)}")
+    if len(sealed) != len(planned):
+        check.failures.append(f"{len(sealed)} records, but the plan has {len(planned)}")
 
 
 def check_statuses(decision: Decision, admissible: Sequence[str]) -> Iterator[str]:

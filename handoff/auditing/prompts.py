@@ -12,7 +12,7 @@ from handoff.auditing.checks import Check
 from handoff.errors import DataError, UsageError
 from handoff.policies.language.prompts import BUILTIN, Template
 from handoff.policies.policy import Request
-from handoff.records import Step
+from handoff.records import Decision, Step
 
 
 class Renderer:
@@ -25,7 +25,7 @@ class Renderer:
         trusted = {Template.named(name).source for name in (*BUILTIN, *given)}
         self._templates: dict[str, Template] = {}
         for name, described in policies.items():
-            form = described.get("prompt")
+            form = described.get("prompt") if isinstance(described, dict) else None
             if form is None:
                 continue
             if not isinstance(form, dict) or form.get("source") not in trusted:
@@ -35,22 +35,27 @@ class Renderer:
                 )
                 continue
             try:
-                self._templates[name] = Template.from_json(form)
+                time = {"now": described["now"]} if "now" in described else {}
+                self._templates[name] = Template.from_json({**form, **time})
             except (DataError, UsageError) as error:
                 check.require(False, f"policy {name}: {error}")
 
     def require(self, policy: str, cell: str, requests: Iterable[Request], steps: Sequence[Step]) -> None:
         """Hold every decision in ``steps`` against its prompt, rendered from ``requests``."""
-        template = self._templates.get(policy)
-        for position, (request, step) in enumerate(zip(requests, steps, strict=True), start=1):
-            generation = step.decision.generation
-            if template is None or generation is None:
-                continue
-            try:
-                rendered = template.render(request).digest()
-            except DataError as error:
-                rendered = str(error)
-            self._check.require(
-                rendered == generation.rendered,
-                f"{cell}: the prompt of decision {position} is not what its template makes of the records",
-            )
+        if policy in self._templates:
+            for position, (request, step) in enumerate(zip(requests, steps, strict=True), start=1):
+                self.require_one(policy, cell, position, request, step.decision)
+
+    def require_one(self, policy: str, cell: str, position: int, request: Request, decision: Decision) -> None:
+        """Hold one decision, number ``position`` of its policy's turn, against its prompt."""
+        template, generation = self._templates.get(policy), decision.generation
+        if template is None or generation is None:
+            return
+        try:
+            rendered = template.render(request).digest()
+        except DataError as error:
+            rendered = str(error)
+        self._check.require(
+            rendered == generation.rendered,
+            f"{cell}: the prompt of decision {position} is not what its template makes of the records",
+        )

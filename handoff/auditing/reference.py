@@ -7,13 +7,14 @@ from typing import Any
 
 import attrs
 
-from handoff import registry, signals
-from handoff.auditing.checks import Audit
+from handoff import signals
+from handoff.auditing.checks import Audit, Check
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import UsageError
+from handoff.errors import DataError, UsageError
+from handoff.guard.adapter import load, opened
 from handoff.records import Task
 from handoff.runs.run import Run
 from handoff.runs.selection import draw_tasks
@@ -46,19 +47,13 @@ class Reference:
         options = dict(stated) if isinstance(stated, dict) else {}
         options.pop("trust_games", None)
         options.update(self.overrides)
-        environment = registry.create(name, options)
-        try:
+        options, available = self._find(name, options)
+        self.tasks = {task.id: task for task in available}
+        self._check_tasks(available)
+        with opened(name, options, self.where.step_timeout) as environment:
+            check = self._check_environment(environment, available)
             options = reference_options(environment, options)
-            available = list(environment.tasks(self.run.config.split))
-            self.tasks = {task.id: task for task in available}
-            self._check_tasks(available)
-            chosen = [self.tasks[task.id] for task in self.run.tasks if task.id in self.tasks]
-            described = {"name": environment.name, **environment.describe(chosen)}
-        finally:
-            environment.close()
-        claim = "versions and digests of the environment are those that the run recorded"
-        different = differing_keys(dict(identity["environment"]), described)
-        self.audit.check("environment", claim).require(not different, f"these differ here: {', '.join(different)}")
+        check.notes.extend(environment.call.remarks)
         self.pool = Pool(start(name, options, self.where))
         return self
 
@@ -75,9 +70,71 @@ class Reference:
 
         signals.run(main)
 
+    def _find(self, name: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[Task]]:
+        """The options under which the run's tasks are found, and all tasks of their split there.
+
+        After ``options`` the adapter's own places are tried (:attr:`Environment.places`).  The first place from which
+        the selection seed draws the run's tasks is taken, else the one with most of them.  Raises
+        :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if none can be read, or if one cannot
+        and the others have none of them.
+        """
+        places: list[tuple[int, dict[str, Any], list[Task]]] = []
+        refusal: UsageError | DataError | None = None
+        for place in ({}, *load(name).places):
+            chosen = {**options, **place}
+            try:
+                with opened(name, chosen, self.where.step_timeout) as environment:
+                    available = list(environment.tasks(self.run.config.split))
+            except (UsageError, DataError) as error:
+                refusal = refusal or error
+                continue
+            if self._draw(available) == self._ids:
+                return chosen, available
+            ids = {task.id for task in available}
+            places.append((sum(id in ids for id in self._ids), chosen, available))
+        most = max((count for count, *_ in places), default=0)
+        if refusal is not None and not most:
+            raise refusal
+        return next((chosen, available) for count, chosen, available in places if count == most)
+
+    @property
+    def _ids(self) -> list[str]:
+        return [task.id for task in self.run.tasks]
+
+    def _draw(self, available: Sequence[Task]) -> list[str] | str:
+        """Digests of the tasks that the selection seed draws, or why it draws none."""
+        config = self.run.config
+        try:
+            drawn = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
+        except UsageError as error:
+            return str(error)
+        return [task.id for task in drawn]
+
+    def _check_environment(self, environment: Environment, available: Sequence[Task]) -> Check:
+        claim = "versions and digests of the environment are those that the run recorded"
+        check = self.audit.check("environment", claim)
+        recorded = dict(self.run.identity["environment"])
+        described = {"name": environment.name, **environment.describe([t for t in available if t.id in self._ids])}
+        missing = sum(id not in self.tasks for id in self._ids)
+        if missing:
+            # What is said of the tasks would be said of others: only the rest can be compared.
+            without, some = environment.describe(), environment.describe(available[:1])
+            of_tasks = differing_keys(dict(without), dict(some))
+            for key in {key.partition(".")[0] for key in of_tasks}:
+                recorded.pop(key, None)
+                described.pop(key, None)
+            if of_tasks:
+                check.owe(f"{missing} of {len(self._ids)} tasks were not found; {', '.join(of_tasks)} not compared")
+        different = differing_keys(recorded, described)
+        check.require(not different, f"these differ here: {', '.join(different)}")
+        return check
+
     def _check_tasks(self, available: Sequence[Task]) -> None:
         check = self.audit.check("tasks", "the tasks are what the selection seed draws from the split")
+        config = self.run.config
         for task in self.run.tasks:
+            failure = f"task {task.name} is stated as of split {task.split}, but the protocol's split is {config.split}"
+            check.require(task.split == config.split, failure)
             here = self.tasks.get(task.id)
             present = here is not None
             if not check.require(present, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):
@@ -89,10 +146,5 @@ class Reference:
                 check.require(task.name == here.name, f"task {task.id[:12]} is called {task.name}, not {here.name}")
         if not check.passed:
             return
-        config = self.run.config
-        try:
-            drawn = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
-        except UsageError as error:
-            check.require(False, str(error))
-            return
-        check.require([t.id for t in drawn] == [t.id for t in self.run.tasks], "the selection seed draws other tasks")
+        drawn = self._draw(available)
+        check.require(drawn == self._ids, drawn if isinstance(drawn, str) else "the selection seed draws other tasks")

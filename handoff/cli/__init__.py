@@ -20,6 +20,7 @@ from click.shell_completion import shell_complete
 from handoff import __version__, signals
 from handoff.cli import streams
 from handoff.errors import HandoffError, UsageError
+from handoff.text import reason
 
 #: Sub-command -> its line in ``handoff --help``.  The module ``handoff.cli.NAME`` defines a click command of that name.
 COMMANDS = {
@@ -56,9 +57,12 @@ class _Lazy(click.Group):
             return _plugin_command(cmd_name)
         if cmd_name in _protocols():
             from handoff.cli.study_command import study_command
+            from handoff.guard.failures import contained
             from handoff.protocols.registry import load_protocol
 
-            return study_command(load_protocol(cmd_name))
+            protocol = load_protocol(cmd_name)
+            with contained(UsageError, f"the options of protocol {cmd_name!r}: reading them"):
+                return study_command(protocol)
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -94,8 +98,10 @@ def _plugin_command(name: str) -> click.Command:
     """The command of an installed package.  Raises :class:`~handoff.errors.UsageError` if the package is broken."""
     try:
         loaded = _commands()[name].load()
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"the command {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        if signals.from_user(error):
+            raise
+        raise UsageError(f"the command {name!r} cannot be loaded: {reason(error)}") from error
     if not isinstance(loaded, click.Command):
         raise UsageError(f"the command {name!r} cannot be loaded: it is no click command")
     return loaded

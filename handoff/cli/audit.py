@@ -21,8 +21,9 @@ Examples:
   handoff audit runs/alfworld-0123456789
   handoff audit runs/alfworld-0123456789 --data ~/alfworld --json
   handoff audit runs/alfworld-0123456789 --records-only      # no environment needed, a second or two
+  handoff audit runs/alfworld-0123456789 --register plan.json     # is it the plan that was published before?
 
-Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted.""",
+Exit code: 0 the run passes, 1 a check failed or was due and not done, 2 the request was wrong, 3 interrupted.""",
 )
 @click.argument("run", type=options.PATH)
 @click.option(
@@ -37,7 +38,7 @@ Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 in
     cls=Option,
     group="study",
     is_flag=True,
-    help="Check the records against themselves; replay nothing.",
+    help="Check the records against themselves; replay nothing, and name the checks that are left out.",
 )
 @click.option(
     "--template",
@@ -47,6 +48,14 @@ Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 in
     multiple=True,
     metavar="FILE",
     help="A prompt template of the run, to render; repeats.",
+)
+@click.option(
+    "--register",
+    cls=Option,
+    group="study",
+    type=options.PATH,
+    metavar="FILE",
+    help="The plan that was registered before the run, to compare.",
 )
 @click.option(
     "--trust-games", cls=Option, group="study", is_flag=True,
@@ -61,13 +70,14 @@ def audit(
     data: str | None,
     records_only: bool,
     templates: tuple[str, ...],
+    register: Path | None,
     trust_games: bool,
     pairs: tuple[str, ...],
     where: dict[str, Any],
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Check everything about RUN again: digests, plan, seeds, inputs, every replay and every frontier."""
+    """Check everything about RUN again: digests, plan, seeds, inputs, every replay, frontier and scripted decision."""
     from handoff import progress
     from handoff.cli.output import console
     from handoff.protocols.audit import audit_run
@@ -75,7 +85,7 @@ def audit(
 
     overrides = options.env_options(pairs, data=data, trust_games=trust_games)
     bar = progress.for_console(console(stderr=True), quiet)
-    result = audit_run(run, overrides, Where(**where), bar, replay=not records_only, templates=templates)
+    result = audit_run(run, overrides, Where(**where), bar, not records_only, templates, register)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:

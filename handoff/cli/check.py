@@ -25,6 +25,12 @@ Exit code: 0 all passed, 1 a check failed, 2 the request was wrong."""
 @click.option("--steps", default=6, show_default=True, type=numbers.COUNT, help="Actions of each random walk.")
 @click.option("--depth", default=2, show_default=True, type=numbers.DEPTH, help="Greatest frontier depth.")
 @click.option("--seed", default=0, type=numbers.SEED, show_default=True, help="Seed of the walks.")
+@click.option(
+    "--step-timeout",
+    type=numbers.Real(0.1, 86_400),
+    metavar="SECONDS",
+    help="Fail a check if one call of the environment takes longer.  [default: never]",
+)
 @options.env_option
 @options.as_json
 def check(
@@ -34,6 +40,7 @@ def check(
     steps: int,
     depth: int,
     seed: int,
+    step_timeout: float | None,
     pairs: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -44,7 +51,7 @@ def check(
     from handoff.report.checks import show_conformance
 
     settings = Settings(split=split, tasks=tasks, steps=steps, depth=depth, seed=seed)
-    report = check_environment(environment, options.env_options(pairs), settings)
+    report = check_environment(environment, options.env_options(pairs), settings, step_timeout)
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:

@@ -15,6 +15,7 @@ rollout = study_command(
   handoff tax runs/sokoban-0123456789#base runs/sokoban-0123456789#post
   handoff rollout sokoban -p base=tempered:0.2:3 -n 32 --ptgs --pilot 16 --tau 2
   handoff rollout --config study.toml --dry-run
+  handoff rollout sokoban -p base=noisy:0.6 --register plan.json      # plan.json is there before the first episode
 
 With --ptgs the first --pilot rollouts of a task are sampled at the policy's own temperature, and the rest at one that
 follows from them: hotter where the pilots failed, cooler where they succeeded.  Only the rest is scored.

@@ -17,6 +17,7 @@ run = study_command(
   handoff run alfworld --reacher expert --solver random --data ~/alfworld --dry-run
   handoff run alfworld -p sft=hf:./sft -p rl=openai:http://127.0.0.1:8000/v1#rl --cross sft,rl
   handoff run --config study.toml
+  handoff run --config study.toml --register plan.json --dry-run      # publish plan.json, then run without --dry-run
 
 A policy is a name bound by -p NAME=SPEC, or a SPEC itself: random, expert, noisy:EPS, tempered:T,
 actions:FILE, and for language models openai:URL#MODEL, hf:CHECKPOINT, vllm:CHECKPOINT (a folder or

@@ -20,9 +20,10 @@ from handoff.episodes.start import Where
 from handoff.errors import UsageError
 from handoff.policies.language.options import ModelOptions
 from handoff.protocols.protocol import Protocol
+from handoff.runs.launch import Prepared
 
 #: A plan does not wait for a server that may come back.
-_IMPATIENT = {"patience": 3.0, "timeout": 2.0}
+_IMPATIENT = {"patience": 3.0, "timeout": 10.0}
 
 
 @attrs.frozen
@@ -39,6 +40,8 @@ class CommandLine:
     model_options: Mapping[str, Any]
     where: Where
     out: Path | None
+    #: Where the plan is registered.
+    register: Path | None
     dry_run: bool
     quiet: bool
     as_json: bool
@@ -60,6 +63,7 @@ def study_command(
         model_options: Mapping[str, Any],
         where: Mapping[str, Any],
         out: Path | None,
+        register: Path | None,
         dry_run: bool,
         quiet: bool,
         as_json: bool,
@@ -68,7 +72,18 @@ def study_command(
     ) -> None:
         places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
         request = CommandLine(
-            environment, file, bindings, cross, places, model_options, Where(**where), out, dry_run, quiet, as_json
+            environment,
+            file,
+            bindings,
+            cross,
+            places,
+            model_options,
+            Where(**where),
+            out,
+            register,
+            dry_run,
+            quiet,
+            as_json,
         )
         carry_out(protocol, request, {key: value for values in stated.values() for key, value in values.items()})
 
@@ -90,6 +105,10 @@ def study_command(
         click.option(
             "--out", cls=Option, group="output", type=options.PATH,
             help="Run folder.  [default: runs/ENVIRONMENT-DIGEST]",
+        ),
+        click.option(
+            "--register", cls=Option, group="output", type=options.PATH, metavar="FILE",
+            help="Write the plan's digest there before the first episode, to be published.",
         ),
         click.option("--dry-run", cls=Option, group="output", is_flag=True, help="Show the plan and stop."),
         options.quiet,
@@ -115,12 +134,14 @@ def study_command(
 
 def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mapping[str, Any]) -> None:
     """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
-    from handoff import progress, registry
+    from handoff import progress
     from handoff.cli.output import console
     from handoff.errors import Interrupted
+    from handoff.guard.adapter import load
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
     from handoff.report.terminal import line as show_line
+    from handoff.runs.register import register
     from handoff.text import shell_word
 
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
@@ -129,7 +150,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         raise UsageError("name an environment, or a file that does (--config); `handoff envs` lists them")
     bound = {**file.bindings, **bind(request.bindings)}
     values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
-    adapter = registry.load(environment)
+    adapter = load(environment)
     values.setdefault("split", adapter.splits[0])
     config = protocol.configure(values)
     specs = resolve(protocol.policies(config), bound, adapter.policies)
@@ -137,7 +158,8 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     models = study_file.model_options(specs, file, model_options)
     environment_options = {**file.environment_options, **request.environment_options}
     try:
-        prepared = protocol.prepare(environment, environment_options, config, specs, models)
+        timeout = request.where.step_timeout
+        prepared = protocol.prepare(environment, environment_options, config, specs, models, step_timeout=timeout)
     except Interrupted as error:
         if not request.dry_run:
             raise
@@ -150,9 +172,16 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     plan = console() if request.dry_run and not request.as_json else remarks
     for line in report.plan_lines(prepared.identity, folder):
         show_line(plan, line)
+    for name, fit in prepared.fits.items():
+        show_line(plan, f"policy {name}: {fit.sentence()}", style="" if fit.fits else "yellow")
+    for caution in prepared.cautions:
+        show_line(plan, caution, style="yellow")
+    if request.register is not None:
+        register(request.register, prepared.identity, len(prepared.plan), folder)
+        show_line(plan, f"registered plan: {request.register} (digest {prepared.plan_digest[:12]}...)")
     if request.dry_run:
         if request.as_json:
-            click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
+            click.echo(json.dumps(_plan(prepared, folder), indent=2))
         return
     for remark in prepared.run(folder, request.where, progress.for_console(remarks, request.quiet)):
         remarks.print(remark, style="yellow")
@@ -164,6 +193,16 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         click.echo()
         for name, text in {"run folder": shell_word(folder), **report.next_commands(run)}.items():
             click.echo(f"{name + ':':<11} {text}")
+
+
+def _plan(prepared: Prepared, folder: Path) -> dict[str, Any]:
+    """The plan as JSON."""
+    form = {"folder": str(folder), "digest": prepared.digest, **prepared.identity}
+    if prepared.fits:
+        form["fits"] = {name: fit.to_json() for name, fit in prepared.fits.items()}
+    if prepared.cautions:
+        form["cautions"] = list(prepared.cautions)
+    return form
 
 
 def _roles(

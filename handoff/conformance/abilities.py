@@ -17,10 +17,10 @@ from handoff.conformance.subject import (
     fail,
     over,
     play,
-    reason,
 )
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.records import Certificate
+from handoff.text import reason
 
 #: In the order in which they are run.
 CHECKS: list[ContractCheck] = []

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from handoff.canonical import canonical
-from handoff.conformance.subject import Subject, fail, play, reason
+from handoff.conformance.subject import Subject, fail, play, watch_calls
 from handoff.environment import Environment
+from handoff.guard.watch import Watch, alarm
 from handoff.records import Task, from_json, to_json
+from handoff.text import reason
 
 CHILD_TIMEOUT_S = 600
 
@@ -37,6 +39,7 @@ def ask_child(subject: Subject) -> dict[str, Any]:
             "options": subject.options,
             "split": subject.split,
             "answer": str(path),
+            "timeout": subject.timeout,
             "episodes": [
                 {"task": to_json(e.task), "seed": e.seed, "actions": list(e.actions)} for e in subject.episodes()
             ],
@@ -70,7 +73,9 @@ def child(request: Mapping[str, Any]) -> None:
         cls: Any = importlib.import_module(request["module"])
         for part in request["qualname"].split("."):
             cls = getattr(cls, part)
-        environment: Environment = cls(**request["options"])
+        with alarm(request["timeout"]):
+            environment: Environment = cls(**request["options"])
+        watch_calls(environment, "", Watch(), request["timeout"])
         answer = {
             "tasks": [to_json(task) for task in environment.tasks(request["split"])],
             "episodes": [
@@ -79,6 +84,6 @@ def child(request: Mapping[str, Any]) -> None:
             ],
         }
         environment.close()
-    except Exception as error:
+    except BaseException as error:
         answer = {"error": reason(error)}
     Path(request["answer"]).write_bytes(canonical(answer))

@@ -16,11 +16,11 @@ from handoff.conformance.subject import (
     fail,
     over,
     play,
-    reason,
     record_faults,
 )
 from handoff.errors import HandoffError
 from handoff.records import Record, Task, from_json, to_json
+from handoff.text import reason
 
 #: In the order in which they are run.
 CHECKS: list[ContractCheck] = []

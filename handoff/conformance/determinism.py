@@ -12,9 +12,9 @@ from handoff.conformance.subject import (
     differs,
     fail,
     play,
-    reason,
 )
 from handoff.records import Record, from_json, to_json
+from handoff.text import reason
 
 #: In the order in which they are run.
 CHECKS: list[ContractCheck] = []

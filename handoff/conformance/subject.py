@@ -12,10 +12,17 @@ import attrs
 from handoff.canonical import canonical
 from handoff.environment import Environment, Planner, Stochastic
 from handoff.errors import UsageError
+from handoff.guard.watch import Watch, alarm
 from handoff.records import Record, Task, from_json, to_json
 from handoff.replay import difference
 from handoff.seeds import derive
+from handoff.text import reason
 
+#: Methods of adapters, whose calls are watched.
+METHODS = (
+    "tasks", "reset", "step", "describe", "close", "snapshot", "restore", "plan", "certify", "distance", "outcomes",
+    "reference_options",
+)  # fmt: skip
 #: Number of actions after which a plan is followed no further.
 LONGEST_PLAN = 100
 
@@ -58,11 +65,6 @@ class Skipped(Exception):
 
 def fail(detail: str, advice: str) -> NoReturn:
     raise Failed(detail, advice)
-
-
-def reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
 @attrs.frozen
@@ -125,7 +127,7 @@ class Subject:
     """The adapter under test, with the episodes that the checks share.
 
     ``cls`` is the adapter class and ``options`` its constructor's keyword options.  Instances are made as needed and
-    closed by :meth:`close`.
+    closed by :meth:`close`.  A call that takes longer than ``timeout`` seconds is ended.
     """
 
     def __init__(
@@ -134,21 +136,30 @@ class Subject:
         options: Mapping[str, Any] | None = None,
         settings: Settings | None = None,
         name: str | None = None,
+        timeout: float | None = None,
     ) -> None:
         settings = settings or Settings()
-        splits = getattr(cls, "splits", ())
+        splits: Any = getattr(cls, "splits", ())
+        splits = splits if isinstance(splits, tuple) else ()
         if settings.split is not None and settings.split not in splits:
             raise UsageError(f"{cls.__name__} has no split {settings.split!r}; it has {', '.join(map(str, splits))}")
         self.cls = cls
         self.options = dict(options or {})
         self.settings = settings
         self.name = name or str(getattr(cls, "name", cls.__name__))
+        self.timeout, self.watch = timeout, Watch()
         self._instances: list[Environment] = []
         self._episodes: list[PlayedEpisode] | None = None
         self._shared: Environment | None = None
 
     def make(self) -> Environment:
-        environment = self.cls(**self.options)
+        self.watch.begin(f"environment {self.name!r:.60}: the constructor")
+        try:
+            with alarm(self.timeout):
+                environment = self.cls(**self.options)
+        finally:
+            self.watch.end()
+        watch_calls(environment, self.name, self.watch, self.timeout)
         self._instances.append(environment)
         return environment
 
@@ -208,9 +219,29 @@ class Subject:
 
     def close(self) -> None:
         while self._instances:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, SystemExit, GeneratorExit):
                 self._instances.pop().close()
 
 
 def over(record: Record) -> bool:
     return record.done or record.won
+
+
+def watch_calls(environment: Environment, name: str, watch: Watch, timeout: float | None) -> None:
+    """Let ``watch`` show the calls of ``environment``, and end one that takes longer than ``timeout`` seconds."""
+
+    def watched(method: str, call: Any) -> Any:
+        def work(*arguments: Any, **named: Any) -> Any:
+            watch.begin(f"environment {name!r:.60}: {method}()")
+            try:
+                with alarm(timeout):
+                    return call(*arguments, **named)
+            finally:
+                watch.end()
+
+        return work
+
+    for method in METHODS:
+        if hasattr(environment, method):
+            with contextlib.suppress(AttributeError, TypeError):  # an instance that takes no attributes
+                setattr(environment, method, watched(method, getattr(environment, method)))

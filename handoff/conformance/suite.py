@@ -25,13 +25,18 @@ import attrs
 import numpy as np
 
 from handoff import registry as adapters
+from handoff import signals
 from handoff.conformance import abilities as ability_checks
 from handoff.conformance import contract, determinism
 from handoff.conformance.checks import ContractCheck
-from handoff.conformance.subject import Failed, Settings, Skipped, Subject, reason
+from handoff.conformance.subject import Failed, Settings, Skipped, Subject
 from handoff.environment import Environment
-from handoff.errors import HandoffError, UsageError
+from handoff.errors import EnvironmentFault, HandoffError, UsageError
+from handoff.guard.adapter import opened
+from handoff.guard.host_state import kept
+from handoff.guard.watch import Monitor, TimedOut
 from handoff.registry import abilities, load
+from handoff.text import printable, reason
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -93,14 +98,21 @@ def run_check(check: ContractCheck, subject: Subject, earlier: Mapping[str, Resu
         if earlier and needed in earlier and earlier[needed].status != PASSED:
             return Result(check.name, check.title, SKIPPED, f"needs {needed!r}, which did not pass")
     try:
-        return Result(check.name, check.title, PASSED, check.run(subject))
+        return Result(check.name, check.title, PASSED, printable(check.run(subject)))
     except Failed as error:
-        return Result(check.name, check.title, FAILED, error.detail, error.advice)
+        return Result(check.name, check.title, FAILED, printable(error.detail), error.advice)
     except Skipped as error:
-        return Result(check.name, check.title, SKIPPED, str(error))
+        return Result(check.name, check.title, SKIPPED, printable(str(error)))
     except HandoffError as error:
-        return Result(check.name, check.title, FAILED, str(error), "do what the message says, then check again")
-    except (Exception, SystemExit) as error:
+        detail = printable(str(error))
+        return Result(check.name, check.title, FAILED, detail, "do what the message says, then check again")
+    except TimedOut as error:
+        place = _place(error, subject)
+        detail = f"a call had not returned after {subject.timeout:g} s (--step-timeout){place}"
+        return Result(check.name, check.title, FAILED, detail, "look for a wait that never ends")
+    except BaseException as error:
+        if signals.from_user(error):
+            raise
         return Result(check.name, check.title, FAILED, f"{reason(error)}{_place(error, subject)}", _UNEXPECTED)
 
 
@@ -125,37 +137,51 @@ def check_class(
     options: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
     name: str | None = None,
+    timeout: float | None = None,
 ) -> ConformanceReport:
     """Run the whole suite on an adapter class.
 
-    ``name`` is the name of its entry point (default: the name that the class gives).  Raises
-    :class:`~handoff.errors.UsageError` for a split that the class does not have, and nothing else.
+    ``name`` is the name of its entry point (default: the name that the class gives).  A call that takes longer than
+    ``timeout`` seconds fails its check.  Raises :class:`~handoff.errors.UsageError` for a split that the class does not
+    have, and nothing else.
     """
     settings = settings or Settings()
-    subject = Subject(cls, options, settings, name)
+    subject = Subject(cls, options, settings, name, timeout)
     results: dict[str, Result] = {}
     before, printed = _Host.now(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(printed):
+        with kept(), Monitor([subject.watch]), contextlib.redirect_stdout(printed):
             for check in CHECKS:
                 results[check.name] = run_check(check, subject, results)
             subject.close()
             output_kept = sys.stdout is printed
+            after = _Host.now()
     finally:
         subject.close()
-    results[_HOST[0]] = _host(before, _Host.now(), printed.getvalue(), output_kept)
+    results[_HOST[0]] = _host(before, after, printed.getvalue(), output_kept)
     return ConformanceReport(
-        subject.name, f"{cls.__module__}:{cls.__qualname__}", abilities(cls), settings, tuple(results.values())
+        subject.name, f"{cls.__module__}:{cls.__qualname__}", _abilities(cls), settings, tuple(results.values())
     )
 
 
+def _abilities(cls: type[Environment]) -> tuple[str, ...]:
+    """The abilities of an adapter class; none where asking for them fails, which the check ``create`` tells of."""
+    with contextlib.suppress(Exception, SystemExit):
+        return abilities(cls)
+    return ()
+
+
 def check_environment(
-    name: str, options: Mapping[str, Any] | None = None, settings: Settings | None = None
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+    timeout: float | None = None,
 ) -> ConformanceReport:
     """Run the whole suite on the installed adapter ``name``.
 
-    An installed adapter that cannot be loaded gets a report with that one failure.  Raises
-    :class:`~handoff.errors.UsageError` if no adapter has this name, or if it lacks an option or the split.
+    ``timeout`` is that of :func:`check_class`.  An installed adapter that cannot be loaded gets a report with that one
+    failure.  Raises :class:`~handoff.errors.UsageError` if no adapter has this name, or if it lacks an option or the
+    split.
     """
     settings = settings or Settings()
     points = adapters.registered()
@@ -168,9 +194,10 @@ def check_environment(
         failed = Result("load", "The plug-in can be loaded", FAILED, str(error), "mend the package, then check again")
         return ConformanceReport(name, points[name].value, (), settings, (failed,))
     if options:
-        with contextlib.redirect_stdout(sys.stderr):
-            adapters.create(name, options).close()  # an unknown option is the caller's mistake
-    return check_class(cls, options, settings, name)
+        # An unknown option is the caller's mistake; what else fails is for the suite to tell.
+        with kept(), contextlib.suppress(EnvironmentFault), opened(name, options, timeout):
+            pass
+    return check_class(cls, options, settings, name, timeout)
 
 
 # This check compares the host before the whole suite with the host after it.

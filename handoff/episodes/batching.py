@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
+from handoff.children import RAISE_LIMITS
 from handoff.episodes.pool import T
-from handoff.errors import DataError
+from handoff.errors import HandoffError, Interrupted, PolicyFault
+from handoff.policies.guard import checked, guarded
 from handoff.policies.policy import Policy, Request, Served
 from handoff.records import Decision
 
+R = TypeVar("R")
+
 
 class Batcher:
-    """Makes one batch of the requests that wait for a policy.  A served policy is asked at once."""
+    """Makes one batch of the requests that wait for a policy.  A served policy is asked at once.
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+    ``name`` is the policy's name in the run, for messages.
+    """
+
+    def __init__(self, policy: Policy, name: str | None = None) -> None:
+        self.policy, self.name = policy, name
         self._waiting: list[tuple[Request, asyncio.Future[Decision]]] = []
         self._running: asyncio.Task[None] | None = None
 
     async def decide(self, request: Request) -> Decision:
         if isinstance(self.policy, Served):
-            return await self.policy.decide_one(request)
+            with guarded(self.policy, "decide_one", self.name):
+                decision = await self.policy.decide_one(request)
+                return checked(self.policy, self.name, "decide_one", [request], [decision])[0]
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._running is None:
@@ -34,19 +46,12 @@ class Batcher:
                 await asyncio.sleep(0)  # every episode that is ready in this turn of the loop joins the batch
                 batch, self._waiting = self._waiting, []
                 try:
-                    requests = [request for request, _ in batch]
-                    if self.policy.blocking:
-                        decisions = await asyncio.to_thread(self.policy.decide, requests)
-                    else:
-                        decisions = self.policy.decide(requests)
-                    if len(decisions) != len(batch):
-                        raise DataError(f"a policy gave {len(decisions)} decisions for {len(batch)} requests")
+                    ask = partial(self._ask, [request for request, _ in batch])
+                    decisions = await in_thread(ask) if self.policy.blocking else ask()
                     for (_, future), decision in zip(batch, decisions, strict=True):
                         if not future.done():
                             future.set_result(decision)
                 except BaseException as error:
-                    if isinstance(error, SystemExit):  # else the process would end as if the work were done
-                        error = DataError("a policy ended the program (SystemExit) instead of deciding")
                     for _, future in batch:
                         if not future.done():
                             future.set_exception(error)
@@ -54,6 +59,20 @@ class Batcher:
                         raise
         finally:
             self._running = None
+
+    def _ask(self, requests: Sequence[Request]) -> list[Decision]:
+        with guarded(self.policy, "decide", self.name):
+            return checked(self.policy, self.name, "decide", requests, self.policy.decide(requests))
+
+
+async def in_thread(work: Callable[[], R]) -> R:
+    """``work()`` in a thread.  Raises :class:`~handoff.errors.Interrupted` if none can be started."""
+    try:
+        return await asyncio.to_thread(work)
+    except RuntimeError as error:
+        if isinstance(error, HandoffError) or "start new thread" not in str(error):
+            raise
+        raise Interrupted(f"this process cannot start a thread ({error}); {RAISE_LIMITS}") from error
 
 
 async def by_policy(
@@ -66,14 +85,32 @@ async def by_policy(
     names = list(dict.fromkeys(name for name, _ in jobs))
     exclusive = [name for name in names if policies[name].exclusive]
     for phase in ([name for name in names if name not in exclusive], *([name] for name in exclusive)):
-        chosen = [policies[name] for name in phase]
+        chosen = {name: policies[name] for name in phase}
         try:
-            for policy in chosen:
-                await asyncio.to_thread(policy.activate)
+            for name, policy in chosen.items():
+                await _activate(policy, name)
             await gather([job for name, job in jobs if name in phase], concurrency)
-        finally:
-            for policy in chosen:
-                policy.release()
+        except BaseException:
+            for name, policy in chosen.items():
+                with contextlib.suppress(PolicyFault):  # the first failure is the one to tell
+                    _release(policy, name)
+            raise
+        for name, policy in chosen.items():
+            _release(policy, name)
+
+
+async def _activate(policy: Policy, name: str) -> None:
+    def work() -> None:
+        with guarded(policy, "activate", name):
+            policy.activate()
+
+    if type(policy).activate is not Policy.activate:
+        await in_thread(work)
+
+
+def _release(policy: Policy, name: str) -> None:
+    with guarded(policy, "release", name):
+        policy.release()
 
 
 async def gather(jobs: Iterable[Callable[[], Awaitable[T]]], concurrency: int) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import attrs
 
-from handoff import frontier, registry
+from handoff import frontier
 from handoff.environment import Environment, Planner
+from handoff.guard import adapter
+from handoff.guard.watch import Watch
 from handoff.records import Certificate, Record, Task
 from handoff.replay import replay, require_equal
 
@@ -45,8 +47,17 @@ class Ask:
 class Host:
     """Holds the environments of one process: one per open episode, reused after the episode."""
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        watch: Watch | None = None,
+        timeout: float | None = None,
+        shared: bool = True,
+    ) -> None:
+        """As :func:`handoff.guard.adapter.make` takes them."""
         self._name, self._options = name, dict(options)
+        self._watch, self._timeout, self._shared = watch or Watch(), timeout, shared
         self._free: list[Environment] = []
         self._episodes: dict[int, tuple[Environment, Task, int, list[str]]] = {}
 
@@ -104,7 +115,9 @@ class Host:
 
     def _take(self, episode: int) -> Environment:
         self.close(episode)
-        return self._free.pop() if self._free else registry.create(self._name, self._options)
+        if self._free:
+            return self._free.pop()
+        return adapter.make(self._name, self._options, self._watch, self._timeout, self._shared)
 
     def _view(self, episode: int, record: Record, ask: Ask) -> View:
         environment, task, seed, taken = self._episodes[episode]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from handoff.episodes.host import Host
+from handoff.guard.watch import Monitor, Watch
 
 
 class Workers(ABC):
@@ -47,13 +48,18 @@ class Workers(ABC):
 
 
 class Here(Workers):
-    """This process."""
+    """This process.  A call that takes longer than ``timeout`` seconds is ended where that is possible."""
 
     count = 1
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        self._host = Host(name, options)
+    def __init__(self, name: str, options: Mapping[str, Any], timeout: float | None = None) -> None:
+        watch = Watch()
+        self._host = Host(name, options, watch, timeout)
+        self._monitor = Monitor([watch])
 
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
         await asyncio.sleep(0)  # let other episodes take their turn
         return getattr(self._host, method)(*arguments)
+
+    def close(self) -> None:
+        self._monitor.close()

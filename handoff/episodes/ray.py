@@ -25,11 +25,12 @@ from typing import Any, ClassVar
 
 import attrs
 
-from handoff import __version__, registry
+from handoff import __version__
 from handoff.canonical import canonical, differing_keys
 from handoff.episodes.host import Host, WorkerLost
 from handoff.episodes.places import Workers
 from handoff.errors import HandoffError, Interrupted, MissingExtra, UsageError
+from handoff.guard import adapter
 
 #: Seconds in which all workers of a healthy cluster start.  Until then episodes wait for all of them, so that the first
 #: worker to stand is not given everybody's.
@@ -46,11 +47,8 @@ _NAME = "an environment worker of the Ray cluster"
 
 def identity(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """What must be equal on every node for records to be: the toolkit and the environment with its libraries."""
-    environment = registry.create(name, options)
-    try:
+    with adapter.opened(name, options) as environment:
         return {"handoff": __version__, "environment": {"name": environment.name, **environment.describe()}}
-    finally:
-        environment.close()
 
 
 class Actor:
@@ -59,7 +57,9 @@ class Actor:
     def __init__(self) -> None:
         self._host: Host | None = None
 
-    def start(self, name: str, options: Mapping[str, Any], folder: str, expected: str) -> str:
+    def start(
+        self, name: str, options: Mapping[str, Any], folder: str, expected: str, timeout: float | None = None
+    ) -> str:
         """Get ready to hold environments; the address of the node.
 
         Raises :class:`~handoff.errors.UsageError` if it does not have what the study was prepared with: ``expected``
@@ -81,7 +81,7 @@ class Actor:
                 raise UsageError(
                     f"node {node} of the Ray cluster has other versions than this process; these differ: {keys}"
                 )
-            self._host = Host(name, options)
+            self._host = Host(name, options, timeout=timeout)
         return node
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -100,19 +100,25 @@ class _Standing:
 class RayWorkers(Workers):
     """``count`` actors with a core each on the Ray cluster at ``address`` (``None``: as many as cores are free there).
 
-    Raises :class:`~handoff.errors.UsageError` if Ray is not installed or no cluster is there.  ``patience`` is in
-    seconds.
+    Raises :class:`~handoff.errors.UsageError` if Ray is not installed or no cluster is there.  ``patience``, and
+    ``timeout`` of one call of the environment, are in seconds.
     """
 
     moves: ClassVar[int] = 3
 
     def __init__(
-        self, name: str, options: Mapping[str, Any], address: str, count: int | None, patience: float = PATIENCE
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        address: str,
+        count: int | None,
+        patience: float = PATIENCE,
+        timeout: float | None = None,
     ) -> None:
         if count is not None and count < 1:
             raise UsageError("with --ray the number of --workers is 1 or more")
         self._patience = patience
-        self._told = (name, dict(options), os.getcwd(), canonical(identity(name, options)).decode())
+        self._told = (name, dict(options), os.getcwd(), canonical(identity(name, options)).decode(), timeout)
         self._ray, self._mine = _connect(address)
         self._standing: dict[int, _Standing] = {}
         self._starts: dict[int, asyncio.Task[None]] = {}

@@ -35,6 +35,17 @@ class Where:
         metavar="ADDRESS",
         group="execution",
     )
+    #: The longest time that one call of the environment may take, in seconds; ``None``: any.
+    step_timeout: float | None = setting(
+        "End the work if one call of the environment takes longer (a step, a reset).",
+        kind=float,
+        default=None,
+        least=0.1,
+        most=86_400,
+        metavar="SECONDS",
+        shown="never",
+        group="execution",
+    )
 
 
 def start(name: str, options: Mapping[str, Any], where: Where) -> Workers:
@@ -42,6 +53,6 @@ def start(name: str, options: Mapping[str, Any], where: Where) -> Workers:
     if where.ray is not None:
         from handoff.episodes.ray import RayWorkers
 
-        return RayWorkers(name, options, where.ray, where.workers)
+        return RayWorkers(name, options, where.ray, where.workers, timeout=where.step_timeout)
     count = usable_cores() if where.workers is None else where.workers
-    return Processes(name, options, count) if count else Here(name, options)
+    return Processes(name, options, count, where.step_timeout) if count else Here(name, options, where.step_timeout)

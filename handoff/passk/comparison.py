@@ -151,9 +151,8 @@ def compare(
 ) -> TaxComparison:
     """Compare a post-trained policy with its base at budget K (default: the fewest rollouts that a task has).
 
-    ``draws`` resamples of the tasks make the intervals of ``level``; ``extremes`` tasks are listed at either end,
-    none at both.
-    Raises :class:`~handoff.errors.UsageError` unless 2 <= ``budget`` <= the rollouts of every task, and
+    ``draws`` resamples of the tasks make the intervals of ``level``; ``extremes`` tasks are listed at either end, none
+    at both.  Raises :class:`~handoff.errors.UsageError` unless 2 <= ``budget`` <= the rollouts of every task, and
     :class:`~handoff.errors.DataError` unless both policies have the same tasks.
     """
     base, post = matched(base, post)

@@ -11,6 +11,7 @@ import attrs
 
 from handoff.errors import MissingExtra, UsageError
 from handoff.policies import kinds
+from handoff.policies.guard import guarded
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.policies.specs import Spec
@@ -57,13 +58,19 @@ def make_policies(specs: Mapping[str, str], models: Mapping[str, ModelOptions] |
     return policies
 
 
-async def introduce(policies: Iterable[Policy]) -> None:
+async def introduce(policies: Iterable[Policy] | Mapping[str, Policy]) -> None:
     """Introduce all ``policies``, together.  Raises what the first one that fails raises."""
-    distinct = {id(policy): policy for policy in policies}
+    names = {id(policy): name for name, policy in policies.items()} if isinstance(policies, Mapping) else {}
+    distinct = {id(policy): policy for policy in (policies.values() if isinstance(policies, Mapping) else policies)}
+
+    async def one(policy: Policy) -> None:
+        with guarded(policy, "introduce", names.get(id(policy))):
+            await policy.introduce()
+
     try:
         async with asyncio.TaskGroup() as group:
             for policy in distinct.values():
-                group.create_task(policy.introduce())
+                group.create_task(one(policy))
     except BaseExceptionGroup as errors:
         first = errors.exceptions[0]
         raise first from first.__cause__

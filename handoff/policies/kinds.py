@@ -17,11 +17,15 @@ from typing import Any
 
 import attrs
 
+from handoff import signals
 from handoff.errors import DataError, HandoffError, UsageError
+from handoff.policies.language.actions import FLAGS
+from handoff.policies.language.model import CLAMPED, SCORED
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
-from handoff.policies.scripted import Actions, Noisy, Random, Tempered
+from handoff.policies.scripted import NO_PLAN, NOISE, Actions, Noisy, Random, Tempered
 from handoff.policies.specs import Spec
+from handoff.text import printable, reason
 
 GROUP = "handoff.policies"
 
@@ -74,6 +78,8 @@ class Kind:
     takes_path: bool = False
     #: Fields of :class:`ModelOptions` that the kind sets where nobody else does.
     options: Callable[[], Mapping[str, Any]] = dict
+    #: Remarks that its decisions can have; ``None``: any.
+    flags: frozenset[str] | None = None
     #: How a description in a manifest follows from the spec.
     fault: Fault = attrs.field()
 
@@ -103,10 +109,10 @@ def _guarded(spec: Spec, call: Callable[[], Any]) -> Any:
         return call()
     except HandoffError:
         raise
-    except Exception as error:
-        if spec.kind in BUILTIN:
+    except BaseException as error:
+        if spec.kind in BUILTIN or signals.from_user(error):
             raise
-        raise UsageError(f"policy {spec.text!r:.80} fails: {type(error).__name__}: {error}") from error
+        raise UsageError(f"policy {spec.text!r:.80} fails: {reason(error)}") from error
 
 
 def _noisy(argument: str | None, options: ModelOptions) -> Policy:
@@ -142,7 +148,7 @@ def _model(name: str, form: str, module: str, policy: str, **stated: Any) -> Kin
         model: Policy = getattr(import_module(module), policy)(argument, options)
         return model
 
-    return Kind(name, form, build, is_language_model=True, **stated)
+    return Kind(name, form, build, is_language_model=True, flags=MODEL_FLAGS, **stated)
 
 
 def _checkpoint(name: str, module: str, policy: str) -> Kind:
@@ -156,14 +162,17 @@ def _builtin_options() -> Mapping[str, Any]:
     return builtin.options()
 
 
+#: Remarks that a language model's decisions can have.
+MODEL_FLAGS = frozenset({*FLAGS, CLAMPED, SCORED})
+
 BUILTIN: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("random", "random", lambda argument, options: Random()),
-        Kind("expert", "expert", lambda argument, options: Noisy(0.0)),
-        Kind("noisy", "noisy:EPS, such as noisy:0.3", _noisy),
-        Kind("tempered", "tempered:T[:HABIT], such as tempered:0.5", _tempered),
-        Kind("actions", "actions:FILE", _actions, takes_path=True, fault=_described_by_digest),
+        Kind("random", "random", lambda argument, options: Random(), flags=frozenset()),
+        Kind("expert", "expert", lambda argument, options: Noisy(0.0), flags=frozenset({NO_PLAN})),
+        Kind("noisy", "noisy:EPS, such as noisy:0.3", _noisy, flags=frozenset({NOISE, NO_PLAN})),
+        Kind("tempered", "tempered:T[:HABIT], such as tempered:0.5", _tempered, flags=frozenset({NO_PLAN})),
+        Kind("actions", "actions:FILE", _actions, takes_path=True, fault=_described_by_digest, flags=frozenset()),
         _model(
             "openai",
             "openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#my-model",
@@ -218,11 +227,27 @@ def _loaded(point: metadata.EntryPoint) -> Kind:
     where = f"policy kind {point.name!r} (entry point {point.value})"
     try:
         value = point.load()
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        if signals.from_user(error):
+            raise
+        raise UsageError(f"{where} cannot be loaded: {reason(error)}") from error
     if isinstance(value, Kind):
-        return attrs.evolve(value, name=point.name)
+        return _contained(attrs.evolve(value, name=point.name))
     if isinstance(value, type) and issubclass(value, Policy):
         make: Callable[[str | None], Policy] = value
         return Kind(point.name, f"{point.name}[:ARGUMENT]", lambda argument, options: make(argument))
     raise UsageError(f"{where} is neither a handoff.policies.Kind nor a subclass of handoff.policies.Policy")
+
+
+def _contained(kind: Kind) -> Kind:
+    """A kind of a plug-in whose options and faults fail in one sentence."""
+
+    def options() -> Mapping[str, Any]:
+        options: Mapping[str, Any] = _guarded(Spec.parse(kind.name), lambda: dict(kind.options()))
+        return options
+
+    def fault(same: Kind, spec: Spec, facts: Mapping[str, Any]) -> str | None:
+        fault = _guarded(spec, lambda: kind.fault(same, spec, facts))
+        return None if fault is None else printable(str(fault))
+
+    return attrs.evolve(kind, options=options, fault=fault)

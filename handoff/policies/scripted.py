@@ -20,6 +20,9 @@ from handoff.policies.policy import Policy, Request, scripted
 from handoff.records import Decision
 from handoff.seeds import derive
 
+#: Remarks on a decision: it was drawn at random; the environment knew no plan.
+NOISE, NO_PLAN = "noise", "no_plan"
+
 
 def _uniform(generator: random.Random, choices: Sequence[str]) -> str | None:
     # Only ``random()`` is promised to give equal numbers on every Python.
@@ -55,9 +58,9 @@ class Noisy(Policy):
     def _one(self, request: Request) -> Decision:
         generator = random.Random(request.seed)
         if generator.random() < self.epsilon:
-            return scripted(request, _uniform(generator, request.record.admissible), ("noise",))
+            return scripted(request, _uniform(generator, request.record.admissible), (NOISE,))
         if not request.plan:
-            return scripted(request, None, ("no_plan",))
+            return scripted(request, None, (NO_PLAN,))
         return scripted(request, request.plan[0])
 
     def describe(self) -> Mapping[str, Any]:
@@ -100,7 +103,7 @@ class Tempered(Policy):
         weights = [math.exp((utility - highest) / temperature) for utility in utilities]
         place = random.Random(request.seed).random() * sum(weights)
         chosen = next((a for a, reached in zip(actions, accumulate(weights), strict=True) if place < reached), None)
-        return scripted(request, chosen or actions[-1], () if request.plan else ("no_plan",))
+        return scripted(request, chosen or actions[-1], () if request.plan else (NO_PLAN,))
 
     def _utilities(self, request: Request) -> list[float]:
         record = request.record

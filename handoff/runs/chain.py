@@ -78,6 +78,15 @@ def decode_line(raw: bytes, seq: int, prev: str, where: str) -> Line:
     return line
 
 
+def line_key(raw: bytes) -> Key:
+    """The key of a record's line that is known to be valid.
+
+    The form is canonical, so what follows the key is of known length, and a body is not parsed again.
+    """
+    head, _, _ = raw.rpartition(b',"prev":')
+    return tuple(parse(head.rpartition(b',"key":')[2]))
+
+
 def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
     """Split ``data`` into whole lines and a torn rest.
 

@@ -9,7 +9,7 @@ from typing import Any
 from handoff import files
 from handoff.canonical import digest, parse
 from handoff.errors import DataError, StoreError
-from handoff.runs.chain import Damage, Key, Line, decode_line, split_lines
+from handoff.runs.chain import Damage, Key, Line, decode_line, line_key, split_lines
 
 MANIFEST, RECORDS, JOURNAL, SEAL, TIMINGS, LOCK = (
     "manifest.json",
@@ -35,7 +35,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise StoreError(f"cannot read {path}: {files.cause(error)}") from error
     try:
         manifest = parse(raw)
-        if manifest["format"] != FORMAT:
+        if manifest["format"] != FORMAT or type(manifest["format"]) is not int:
             raise StoreError(f"{path} has format {manifest['format']!r}; this version reads format {FORMAT}")
         if digest(manifest["identity"]) != manifest["digest"]:
             raise Damage(f"{path} was changed: its content does not have the digest it states")
@@ -47,7 +47,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
     """The sealed records of a run, each verified; safe while another process writes.
 
-    A torn last line is not there yet.  Raises :class:`Damage` at the first line that is wrong.
+    A torn last line is not there yet.  Raises :class:`Damage` at the first line that is wrong, or that holds a second
+    record of one key.
     """
     path = folder / RECORDS
     try:
@@ -61,11 +62,21 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
     lines, rest = split_lines(data)
     if rest and (folder / SEAL).exists():
         raise after_the_seal(path, len(lines), rest)
-    prev = str(manifest["digest"])
+    prev, keys = str(manifest["digest"]), dict[Key, int]()
     for number, raw in enumerate(lines, start=1):
         line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
         prev = line.digest
+        if keys.setdefault(line.key, number) != number:
+            key = "/".join(line.key)
+            raise Damage(f"{path}, line {number} holds a second record of {key}, beside line {keys[line.key]}")
         yield line
+
+
+def read_keys(folder: Path) -> list[Key]:
+    """The keys of the sealed records, in the order of their lines, which :func:`read_records` has verified."""
+    path = folder / RECORDS
+    lines, _ = split_lines(files.read(path) if path.exists() else b"")
+    return [line_key(raw) for raw in lines]
 
 
 def after_the_seal(path: Path, records: int, rest: bytes) -> Damage:

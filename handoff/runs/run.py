@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -117,6 +118,10 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in identity["tasks"])
     require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
     require_printable("policy", identity["policies"])
+    times = Counter(task.id for task in tasks)
+    twice = next((task.name for task in tasks if times[task.id] > 1), None)
+    if twice is not None:
+        raise DataError(f"{folder}: the manifest lists the task {twice} twice")
     return {
         "folder": folder,
         "manifest": manifest,

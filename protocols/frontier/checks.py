@@ -26,7 +26,7 @@ def check_records(audit: Audit, study: Study) -> None:
 
 
 def _check_plan(audit: Audit, study: Study) -> None:
-    check = audit.check("crossing", "every planned trajectory and endpoint is there once, non-arrivals included")
+    check = audit.check("crossing", "every planned trajectory and endpoint is there, non-arrivals included")
     for cell in study.cells():
         check.require(cell in study.trajectories, f"missing trajectory: {study.label(cell)}")
         for solver in study.solvers:
@@ -46,7 +46,7 @@ def _check_plan(audit: Audit, study: Study) -> None:
 
 
 def _check_seeds(audit: Audit, study: Study) -> None:
-    check = audit.check("seeds", "every seed is the schedule's, so that paired arms drew equal seeds")
+    check = audit.check("seeds", "every stated seed is the schedule's, which is the same for paired arms")
     seeds = SeedSchedule(study.config.run_seed)
 
     def require(cell: Cell | EndpointCell, steps: Sequence[Step], purpose: str) -> None:
@@ -65,7 +65,11 @@ def _check_seeds(audit: Audit, study: Study) -> None:
 
 
 def _check_inputs(audit: Audit, study: Study) -> None:
-    check = audit.check("inputs", "every recorded input is what the records show; solvers of one clone got the same")
+    check = audit.check(
+        "inputs", "every input's digest is that of what the records show, one per clone for all solvers"
+    )
+    if not any(True for _ in study.decisions()):
+        check.excuse("no policy had anything to decide")
 
     def require(
         cell: Cell | EndpointCell, reset: Record, before: Sequence[Step], steps: Sequence[Step], budget: int
@@ -144,6 +148,8 @@ def _endpoint_problems(end: Endpoint, trajectory: Trajectory | None, study: Stud
         yield f"won {end.won} but the records say {not end.won}"
     if any(record.won or record.done for record in records[:-1]):
         yield "went on after the episode had ended"
+    if any(step.check is not None for step in end.steps):
+        yield "a solver's step has a frontier check, which no solver's step has"
     budget = study.config.solve_budget
     if not end.steps or len(end.steps) > budget:
         yield f"{len(end.steps)} actions of a budget of {budget}"

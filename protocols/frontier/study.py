@@ -148,14 +148,22 @@ def load(path: str | Path) -> Study:
         if line.key[0] == TRAJECTORY:
             trajectory = from_json(Trajectory, line.body, where)
             require_key(line.key, trajectory.cell.key, where)
+            _require_planned(trajectory.cell, config, where)
             trajectories[trajectory.cell] = trajectory
         elif line.key[0] == ENDPOINT:
             end = from_json(Endpoint, line.body, where)
             require_key(line.key, end.cell.key, where)
+            _require_planned(end.cell.cell, config, where, end.solver)
             endpoints[end.cell] = end
         else:
             raise DataError(f"{where} is of no known kind")
     return Study(**head, trajectories=trajectories, endpoints=endpoints)
+
+
+def _require_planned(cell: Cell, config: FrontierConfig, where: str, solver: str | None = None) -> None:
+    known = cell.reacher in config.reachers and (solver is None or solver in config.solvers)
+    if not known or not 0 <= cell.slot < config.slots:
+        raise DataError(f"{where} is not in the run's plan")
 
 
 def require_consistent(study: Study) -> None:

@@ -16,7 +16,7 @@ from handoff.seeds import ROLLOUT, SeedSchedule
 def check_records(audit: Audit, study: RolloutStudy) -> None:
     """The checks that need neither the environment nor time."""
     sealed = set(study.keys())
-    check = audit.check("rollouts", "every planned rollout is there once")
+    check = audit.check("rollouts", "every planned rollout is there")
     for key in plan(study.tasks, study.config):
         check.require(key in sealed, f"missing: {'/'.join(key)}")
     _check_temperatures(audit, study)
@@ -25,7 +25,7 @@ def check_records(audit: Audit, study: RolloutStudy) -> None:
 
 def _check_decisions(audit: Audit, study: RolloutStudy) -> None:
     budget, schedule = study.config.budget, SeedSchedule(study.config.run_seed)
-    seeds = audit.check("seeds", "every seed is the schedule's")
+    seeds = audit.check("seeds", "every stated seed is the schedule's")
     logic = audit.check("protocol", "successes, outcomes and budgets follow from the decisions")
     for cell, rollout in study.rollouts.items():
         label = study.label(cell)
@@ -46,13 +46,17 @@ def _check_temperatures(audit: Audit, study: RolloutStudy) -> None:
     recorded pilots of its task (:mod:`handoff.passk.ptgs`)."""
     config = study.config
     if config.ptgs is None:
-        check = audit.check("temperatures", "every rollout is at its policy's own temperature")
+        check = audit.check("temperatures", "no rollout states another temperature than its policy's own")
         for cell, rollout in study.rollouts.items():
             failure = f"{study.label(cell)}: a temperature of {rollout.temperature} was set"
             check.require(rollout.temperature is None, failure)
         return
     ptgs, schedule = config.ptgs, SeedSchedule(config.run_seed)
-    check = audit.check("temperatures", "every temperature is the policy's own, or follows from the task's pilots")
+    check = audit.check(
+        "temperatures", "every stated temperature is the policy's own or follows from the task's pilots"
+    )
+    others = sorted(set(ptgs.references) - set(config.policies))
+    check.failures.extend(f"pilots of {name:.80}, which is no policy of the run" for name in others)
     for policy in config.policies:
         facts = study.described.get(policy)
         own = _own_temperature(facts if isinstance(facts, dict) else {})

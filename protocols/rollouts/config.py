@@ -9,6 +9,8 @@ import attrs
 
 from handoff.errors import UsageError
 from handoff.passk.ptgs import EstimateThenSample, Split
+from handoff.policies.language.options import is_greedy
+from handoff.policies.policy import Policy
 from handoff.protocols.protocol import StudyConfig, role
 from handoff.protocols.rollouts.records import RolloutCell
 from handoff.records import Task
@@ -70,6 +72,18 @@ def configure(values: Mapping[str, Any]) -> RolloutsConfig:
         return config
     pilots = config.rollouts // 2 if stated.pilot is None else stated.pilot
     return attrs.evolve(config, ptgs=EstimateThenSample(pilots, **parameters))
+
+
+def cautions(config: RolloutsConfig, policies: Mapping[str, Policy]) -> list[str]:
+    """Which policies repeat one rollout."""
+    if config.rollouts < 2:
+        return []
+    return [
+        f"policy {name}: it samples at temperature 0, so its {config.rollouts} rollouts of a task are one rollout, "
+        "unless the environment is random; give a --temperature above 0"
+        for name, policy in policies.items()
+        if policy.temperature is not None and is_greedy(policy.temperature)
+    ]
 
 
 def plan(tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:

@@ -26,7 +26,7 @@ from handoff.errors import UsageError
 from handoff.policies.policy import Policy
 from handoff.progress import Tick
 from handoff.protocols.rollouts.config import RolloutsConfig
-from handoff.protocols.rollouts.records import Rollout, RolloutCell
+from handoff.protocols.rollouts.records import Rollout, RolloutCell, outcome_of
 from handoff.records import Task, to_json
 from handoff.replay import records_digest
 from handoff.runs.launch import Running
@@ -51,7 +51,7 @@ async def roll_all(
     tasks: Sequence[Task], policies: Mapping[str, Policy], config: RolloutsConfig, running: Running
 ) -> None:
     """Run every rollout that the store does not hold yet."""
-    batchers = {name: Batcher(policies[name]) for name in config.policies}
+    batchers = {name: Batcher(policies[name], name) for name in config.policies}
     jobs: list[tuple[str, Callable[[], Awaitable[None]]]] = []
     # Jobs start in order: with all pilots before the first scored rollout, nothing waits for what cannot start.
     pilots = 0 if config.ptgs is None else config.ptgs.pilots
@@ -145,7 +145,6 @@ async def roll(
     )
     steps, last = await act(episode, batcher, situation, (), first, ask, is_over)
     records = [first.record, *(step.record for step in steps)]
-    won = last.record.won
     return Rollout(
         task=task.id,
         index=index,
@@ -154,7 +153,7 @@ async def roll(
         decisions=tuple(step.decision for step in steps),
         records=len(records),
         digest=records_digest(records),
-        won=won,
-        outcome="won" if won else "terminal" if last.record.done else "budget",
+        won=last.record.won,
+        outcome=outcome_of(last.record),
         temperature=temperature,
     )

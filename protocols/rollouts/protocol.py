@@ -15,7 +15,7 @@ from handoff.protocols.export import ExportTable
 from handoff.protocols.protocol import Protocol
 from handoff.protocols.rollouts import config as configs
 from handoff.protocols.rollouts import study as studies
-from handoff.protocols.rollouts.certify import certify
+from handoff.protocols.rollouts.certify import CLAIMS, certify
 from handoff.protocols.rollouts.checks import check_records
 from handoff.protocols.rollouts.config import PtgsSettings, RolloutsConfig
 from handoff.protocols.rollouts.play import roll_all, with_references
@@ -34,6 +34,7 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     name = studies.NAME
     config = RolloutsConfig
     roles = ("policies",)
+    replays = CLAIMS
     more_settings = (PtgsSettings,)
     report_at = "handoff.report.rollouts:REPORT"
 
@@ -45,6 +46,12 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
 
     def plan(self, tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
         return configs.plan(tasks, config)
+
+    def turns(self, config: RolloutsConfig) -> int:
+        return config.budget
+
+    def cautions(self, config: RolloutsConfig, policies: Mapping[str, Policy]) -> list[str]:
+        return [*super().cautions(config, policies), *configs.cautions(config, policies)]
 
     async def play(
         self, config: RolloutsConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running

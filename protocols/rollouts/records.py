@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import attrs
 
-from handoff.records import Decision
+from handoff.records import Decision, Record
 from handoff.runs.chain import Key
 
 ROLLOUT = "rollout"
@@ -48,3 +48,8 @@ class Rollout:
     @property
     def cell(self) -> RolloutCell:
         return RolloutCell(self.task, self.policy, self.index)
+
+
+def outcome_of(last: Record) -> str:
+    """How a rollout ended, given its last record."""
+    return "won" if last.won else "terminal" if last.done else "budget"

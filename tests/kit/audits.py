@@ -18,8 +18,8 @@ def checks(folder: Path, *, replay: bool = False) -> dict[str, Check]:
 
 
 def failures(folder: Path, *, replay: bool = False) -> dict[str, list[str]]:
-    """The failures of each check that does not pass."""
-    return {name: check.failures for name, check in checks(folder, replay=replay).items() if not check.passed}
+    """The failures of each check because of which the audit does not pass."""
+    return {name: check.failures for name, check in checks(folder, replay=replay).items() if check.blocks}
 
 
 def by_name(printed: str) -> dict[str, Any]:
@@ -34,8 +34,8 @@ def command_checks(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
 
 
 def failed(folder: Path, *more: str) -> list[str]:
-    """The checks of ``handoff audit`` that do not pass, which its exit code must agree with."""
+    """The checks because of which ``handoff audit`` does not pass, which its exit code must agree with."""
     code, checks = command_checks(folder, *more)
-    names = [name for name, check in checks.items() if not check["passed"]]
+    names = [name for name, check in checks.items() if check["failures"] or check["due"]]
     assert code == (1 if names else 0)
     return names

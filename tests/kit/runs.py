@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.command import output_of
-
-from handoff.canonical import canonical, digest
-from handoff.runs.chain import Line
+from kit.forger import Forger, canonical, digest
 
 #: Changes the key and the body of a record in place.
 RecordChange = Callable[[list[str], Any], Any]
@@ -37,13 +35,10 @@ def records(folder: Path) -> list[tuple[list[str], Any]]:
 
 def reseal(folder: Path, records: Iterable[tuple[list[str], Any]]) -> None:
     """Write the records into the run under a valid chain and seal."""
-    head, lines = json.loads((folder / "manifest.json").read_bytes())["digest"], []
-    for seq, (key, body) in enumerate(records):
-        line = Line.make(seq, head, tuple(key), body)
-        head = line.digest
-        lines.append(line.encode())
-    (folder / "records.jsonl").write_bytes(b"".join(lines))
-    (folder / "seal.json").write_bytes(canonical({"head": head, "records": len(lines)}) + b"\n")
+    forger = Forger.read(folder)
+    forger.records = list(records)
+    shutil.rmtree(folder)
+    forger.write(folder)
 
 
 def rewrite_identity(folder: Path, change: IdentityChange) -> None:
@@ -56,20 +51,26 @@ def rewrite_identity(folder: Path, change: IdentityChange) -> None:
 
 
 def forge(
-    run: Path, folder: Path, change: RecordChange | None = None, *, identity: IdentityChange | None = None
+    run: Path,
+    folder: Path,
+    change: RecordChange | None = None,
+    *,
+    identity: IdentityChange | None = None,
+    keep: Callable[[list[str], Any], bool] = lambda key, body: True,
 ) -> Path:
     """Copy the run to ``folder`` with changes under a valid chain and seal, as an attacker would.
 
-    ``change`` gets each record, and ``identity`` the identity in the manifest.
+    ``change`` gets each record, and ``identity`` the identity in the manifest; records that ``keep`` refuses are left
+    out.
     """
-    shutil.copytree(run, folder)
+    forger = Forger.read(run)
     if identity is not None:
-        rewrite_identity(folder, identity)
-    forged = records(folder)
-    for key, body in forged:
+        identity(forger.identity)
+    forger.records = [(key, body) for key, body in forger.records if keep(key, body)]
+    for key, body in forger.records:
         if change is not None:
             change(key, body)
-    reseal(folder, forged)
+    forger.write(folder)
     assert record_bytes(folder) != record_bytes(run), "the forgery changed nothing"
     return folder
 

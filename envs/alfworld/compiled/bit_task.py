@@ -20,6 +20,24 @@ from handoff.envs.alfworld.compiled.sas import Fact
 #: A condition: the bits that must be set and those that must not be.
 Condition = tuple[int, int]
 
+_BITS = [int]
+#: The shape of :meth:`BitTask.to_json` (:func:`~handoff.envs.alfworld.compiled.cache.has_shape`).
+SHAPE = {
+    "facts": [[int]],
+    "places": int,
+    "initial": _BITS,
+    "goal": [(_BITS, _BITS)],
+    "ops": [(int, int, [int], int, _BITS, _BITS, _BITS, _BITS, [(_BITS, _BITS, _BITS, _BITS)])],
+    "texts": [int],
+    "effects": [(int, [(int, int, int)])],
+    "given": [[int]],
+    "types": {str: str},
+    "hierarchy": [(str, [str])],
+    "names": {str: str},
+    "parameters": {str: [(str, str)]},
+    "words": [str],
+}
+
 
 class Op:
     """A ground action (or one case of it, where its condition is a disjunction).
@@ -148,8 +166,12 @@ class BitTask:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> BitTask:
-        """The machine that :meth:`to_json` wrote."""
+        """The machine that :meth:`to_json` wrote, from data of :data:`SHAPE`.
+
+        Raises ``ValueError`` if the data name a fact, an operator or a word that is not there.
+        """
         words = data["words"]
+        _require_consistent(data)
         ops = []
         for rank, index, name, text, pos, neg, add, dele, steps in data["ops"]:
             op = Op(rank, index, " ".join([words[i] for i in name]), words[text], mask_of(pos), mask_of(neg))
@@ -177,6 +199,24 @@ class BitTask:
                 for name, pairs in data["parameters"].items()
             },
         )
+
+
+def _require_consistent(data: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` if data of :data:`SHAPE` name a fact, an operator or a word that is not there."""
+    ops, effects = data["ops"], data["effects"]
+    masks = [data["initial"], *(mask for condition in data["goal"] for mask in condition)]
+    words = [data["texts"], *data["facts"], *data["given"]]
+    for _, _, name, text, pos, neg, add, dele, steps in ops:
+        words += [name, [text]]
+        masks += [pos, neg, add, dele, *(mask for step in steps for mask in step)]
+    masks += [[fact for fact, _, _ in one] for _, one in effects]
+    indices = [[index for index, *_ in effects], [index for _, index, *_ in ops]]
+    facts = len(data["facts"])
+    for numbers, end in ((words, len(data["words"])), (masks, facts), (indices, len(data["texts"]))):
+        if not all(0 <= number < end for some in numbers for number in some):
+            raise ValueError("a number in it names nothing")
+    if not 0 <= data["places"] <= facts:
+        raise ValueError("it has more places than facts")
 
 
 class _Words:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import attrs
 
 from handoff.canonical import digest
-from handoff.envs.alfworld.compiled import cache, sas
+from handoff.envs.alfworld.compiled import bit_task, cache, sas
 from handoff.envs.alfworld.compiled import grammar as grammars
 from handoff.envs.alfworld.compiled.bit_task import BitTask, Op
 from handoff.envs.alfworld.compiled.builder import build
@@ -33,6 +34,9 @@ from handoff.records import Certificate, Record
 ENGINE_VERSION = 3
 
 NOTHING = "Nothing happens."
+
+#: A game in the cache.
+_SHAPE = {"task": bit_task.SHAPE, "grammar": grammars.SHAPE, "useless": [int]}
 
 
 @attrs.frozen
@@ -66,28 +70,37 @@ class CompiledGame:
         )
 
     @classmethod
-    def compile(cls, domain: str, grammar: str, problem: str) -> CompiledGame:
-        """From a game's three texts, with a cache on disk (``HANDOFF_CACHE``).
+    def compile(cls, domain: str, grammar: str, problem: str, cached: bool = True) -> CompiledGame:
+        """From a game's three texts, with a cache on disk (``HANDOFF_CACHE``) unless ``cached`` is false.
 
         Raises :class:`~handoff.errors.DataError`, naming the construct, for a game that the planner does not accept
         or that is outside the engine's restricted forms.
         """
         versions = {**sas.versions(), "engine": ENGINE_VERSION}
         key = digest({"domain": domain, "grammar": grammar, "problem": problem, "versions": versions})
-        data = cache.load("games", key)
-        if data is not None:
-            return cls(BitTask.from_json(data["task"]), grammars.from_json(data["grammar"]), data["useless"])
+        kept = cache.load("games", key, _SHAPE, cls._from_json) if cached else None
+        if kept is not None:
+            return kept
         form = grammars.parse(grammar)
-        task = build(sas.translate(domain, problem), form)
+        task = build(sas.translate(domain, problem, cached), form)
         game = cls(task, form)
-        useless = sorted(game.dynamics.useless)
-        cache.store("games", key, {"task": task.to_json(), "grammar": grammars.to_json(form), "useless": useless})
+        if cached:
+            useless = sorted(game.dynamics.useless)
+            cache.store("games", key, {"task": task.to_json(), "grammar": grammars.to_json(form), "useless": useless})
         return game
 
     @classmethod
-    def of(cls, game: Game) -> CompiledGame:
-        """From a loaded game."""
-        return cls.compile(game.domain, game.grammar, game.problem)
+    def _from_json(cls, data: dict[str, Any]) -> CompiledGame:
+        """From the form in the cache.  Raises ``ValueError`` if it contradicts itself."""
+        useless = data["useless"]
+        if not all(0 <= number < len(data["task"]["ops"]) for number in useless):
+            raise ValueError("a useless operator is not there")
+        return cls(BitTask.from_json(data["task"]), grammars.from_json(data["grammar"]), useless)
+
+    @classmethod
+    def of(cls, game: Game, cached: bool = True) -> CompiledGame:
+        """From a loaded game; ``cached`` as in :meth:`compile`."""
+        return cls.compile(game.domain, game.grammar, game.problem, cached)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CompiledGame:

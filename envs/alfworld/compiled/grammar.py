@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from handoff.envs.alfworld.compiled.cache import has_shape
 from handoff.envs.alfworld.games.files import PLACEHOLDER, PLAIN, mask_sentence
 from handoff.errors import DataError
 
@@ -253,6 +254,11 @@ def _atom(node: ast.expr, text: str) -> str | tuple[str, str]:
     )
 
 
+_QUERY = [(str, [(str, str)])]
+#: The shape of :func:`to_json`, but for its symbols (:func:`~handoff.envs.alfworld.compiled.cache.has_shape`).
+SHAPE = {"actions": {str: ([list], [list])}, "rules": {str: [(_QUERY, [list])]}}
+
+
 def to_json(grammar: Grammar) -> dict[str, Any]:
     """JSON-safe form of a grammar."""
     return {
@@ -268,7 +274,10 @@ def to_json(grammar: Grammar) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Grammar:
-    """The grammar that :func:`to_json` wrote."""
+    """The grammar that :func:`to_json` wrote, from data of :data:`SHAPE`.
+
+    Raises ``ValueError`` for what is no symbol.
+    """
     return Grammar(
         {
             name: ActionText(tuple(map(_unpack, template)), tuple(map(_unpack, feedback)))
@@ -295,17 +304,24 @@ def _pack_query(predicates: tuple[Predicate, ...]) -> list[Any]:
     return [[p.name, [list(pair) for pair in p.parameters]] for p in predicates]
 
 
-def _unpack(data: list[Any]) -> Symbol:
-    kind, *rest = data
-    if kind == "text":
-        return Text(rest[0])
-    if kind == "rule":
-        return Nonterminal(rest[0])
-    if kind == "value":
-        return Value(tuple([tuple([a if isinstance(a, str) else (a[0], a[1]) for a in term]) for term in rest[0]]))
-    body = _unpack(rest[0])
-    assert isinstance(body, (Nonterminal, Value))
-    return Each(body, _unpack_query(rest[1]), rest[2])
+def _unpack(data: Any) -> Symbol:
+    if has_shape(data, (str, str)) and data[0] in ("text", "rule"):
+        return Text(data[1]) if data[0] == "text" else Nonterminal(data[1])
+    if has_shape(data, (str, [list])) and data[0] == "value":
+        return Value(tuple([tuple([_unpack_atom(atom) for atom in term]) for term in data[1]]))
+    if has_shape(data, (str, list, _QUERY, bool)) and data[0] == "each":
+        body = _unpack(data[1])
+        if isinstance(body, (Nonterminal, Value)):
+            return Each(body, _unpack_query(data[2]), data[3])
+    raise ValueError("it is no symbol of a grammar")
+
+
+def _unpack_atom(data: Any) -> str | tuple[str, str]:
+    if isinstance(data, str):
+        return data
+    if not has_shape(data, (str, str)) or data[1] not in ATTRIBUTES:
+        raise ValueError("it is no term of a grammar")
+    return data[0], data[1]
 
 
 def _unpack_query(data: list[Any]) -> tuple[Predicate, ...]:

@@ -104,18 +104,37 @@ def versions() -> dict[str, str]:
     return {"format": str(FORMAT), **{name: metadata.version(name) for name in names}}
 
 
-def translate(domain: str, problem: str) -> Problem:
-    """The translated task, from the cache or from the planner.
+_PAIR = (int, int)
+#: What :func:`_parse` returns.
+_SHAPE = {
+    "given": [[str]],
+    "objects": [(str, str)],
+    "types": [(str, [str])],
+    "parameters": [(str, [(str, str)])],
+    "facts": [[str]],
+    "initial": [bool],
+    "layers": [int],
+    "operators": [(str, [_PAIR], [_PAIR], [([_PAIR], int, int)])],
+    "axioms": [([_PAIR], int, int)],
+    "goal": [_PAIR],
+}
+
+
+def translate(domain: str, problem: str, cached: bool = True) -> Problem:
+    """The translated task, from the cache (unless ``cached`` is false) or from the planner.
 
     Raises :class:`~handoff.errors.DataError` if the planner does not accept the texts, or if a variable of the task is
     not a fact with its negation.
     """
+    if not cached:
+        return _structure(_parse(*_planner(domain, problem)))
     key = digest({"domain": domain, "problem": problem, "versions": versions()})
-    data = cache.load("sas", key)
-    if data is None:
+    task = cache.load("sas", key, _SHAPE, _checked)
+    if task is None:
         data = _parse(*_planner(domain, problem))
         cache.store("sas", key, data)
-    return _structure(data)
+        task = _structure(data)
+    return task
 
 
 def sas_text(domain: str, problem: str) -> str:
@@ -254,6 +273,23 @@ def _parse(text: str, declarations: dict[str, Any]) -> dict[str, Any]:
 
 def _literals(pairs: list[list[int]]) -> tuple[Literal, ...]:
     return tuple([(variable, value == 0) for variable, value in pairs])
+
+
+def _checked(data: dict[str, Any]) -> Problem:
+    """:func:`_structure` of data from outside.  Raises ``ValueError`` if they name a variable that is not there."""
+    task = _structure(data)
+    literals = [*task.goal]
+    for operator in task.operators:
+        literals += operator.pre
+        for effect in operator.effects:
+            literals += [*effect.conditions, (effect.variable, effect.value)]
+    for axiom in task.axioms:
+        literals += [*axiom.conditions, (axiom.variable, axiom.value)]
+    if not len(task.facts) == len(task.initial) == len(task.layers):
+        raise ValueError("facts, initial values and layers differ in number")
+    if not all(0 <= variable < len(task.facts) for variable, _ in literals):
+        raise ValueError("a variable is not there")
+    return task
 
 
 def _structure(data: dict[str, Any]) -> Problem:

@@ -1,23 +1,19 @@
 """A memory for textworld, which repeats the same work on the same text at every reset and every step.
 
-It covers functions of text alone: the translation of a game from PDDL to SAS (over 90% of a reset's time; cached on
-disk too), and the results of the grammar's two parsers (over two thirds of a step's time).  Nothing else of textworld
-changes, so the records are the same with and without it.
+It covers functions of text alone: the translation of a game from PDDL to SAS (over 90% of a reset's time), and the
+results of the grammar's two parsers (over two thirds of a step's time).  Nothing else of textworld changes, so the
+records are the same with and without it.  The memory is this process's: runs are certified on this engine, which takes
+no result from a disk that others can write to.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import io
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
-
-from handoff.canonical import digest
-from handoff.envs.alfworld.compiled import cache, sas
 
 _GAMES = 32  # whose two translations, of some MB each, a process keeps
 _TEXTS = 2**14  # rules and conditions that a process keeps; the release's grammar has a few hundred
@@ -26,8 +22,7 @@ _TEXTS = 2**14  # rules and conditions that a process keeps; the release's gramm
 class _Translator:
     """Replaces the ``fast_downward`` module in textworld, and remembers the results of ``pddl2sas``.
 
-    The disk keeps the SAS text by content digest; the task object is parsed from the PDDL again, in some milliseconds.
-    Resets share the one in memory, since textworld only reads it.
+    Resets share the task object in memory, since textworld only reads it.
     """
 
     def __init__(self, module: Any) -> None:
@@ -40,29 +35,11 @@ class _Translator:
     def pddl2sas(self, domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
         key = (domain, problem, optimize)
         if key not in self._memory:
-            self._memory[key] = self._translate(domain, problem, optimize)
+            self._memory[key] = self.shipped.pddl2sas(domain, problem, optimize=optimize)
             while len(self._memory) > 2 * _GAMES:
                 self._memory.popitem(last=False)
         self._memory.move_to_end(key)
         return self._memory[key]
-
-    def _translate(self, domain: str, problem: str, optimize: bool) -> tuple[Any, str]:
-        key = digest({"domain": domain, "problem": problem, "optimize": optimize, "versions": sas.versions()})
-        text = cache.load("native-sas", key)
-        if not isinstance(text, str):
-            task, text = self.shipped.pddl2sas(domain, problem, optimize=optimize)
-            cache.store("native-sas", key, text)
-            return task, str(text)
-        sys.argv = ["translate.py", "domain", "task"]  # the translator's modules read it when they are imported
-        from fast_downward.translate import normalize
-        from fast_downward.translate.pddl_parser import lisp_parser, parsing_functions
-
-        with contextlib.redirect_stdout(io.StringIO()):  # it warns about repeated facts
-            task = parsing_functions.parse_task(
-                lisp_parser.parse_nested_list(domain.split("\n")), lisp_parser.parse_nested_list(problem.split("\n"))
-            )
-            normalize.normalize(task)
-        return task, text
 
 
 def _parsing_once(parse: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

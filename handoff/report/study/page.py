@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,7 @@ class StudyReport(Report[Study, StudyDocument]):
                 f"at most {protocol['reach_budget']} actions, until exactly {protocol['depth']} from success"
             ),
             f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {most} actions",
+            *_groups(protocol.get("prompt_groups", ())),
             *(f"policy {name}: {_policy(name, described)}" for name, described in identity["policies"].items()),
             f"run folder: {shell_word(folder)}",
         ]
@@ -111,6 +112,18 @@ class StudyReport(Report[Study, StudyDocument]):
 
 
 REPORT = StudyReport()
+
+
+def _groups(groups: Sequence[Sequence[str]]) -> list[str]:
+    """That solvers get different prompts, if they do."""
+    if not groups:
+        return []
+    sides = " | ".join(", ".join(group) for group in groups)
+    line = (
+        f"solvers get different prompts from equal histories, by template or tokenizer: {sides}. The manifest declares "
+        "it, so an audit holds equal histories for all, and equal token ids on each side"
+    )
+    return [line]
 
 
 def _policy(name: str, described: Mapping[str, Any]) -> str:

@@ -286,6 +286,8 @@ def failures(table: values.FailureTable) -> Iterator[str]:
             f"{' and '.join(labels)} ({most:,}{' each' if len(labels) > 1 else ''}), and leaves the state unchanged on "
             f"{percent(one.unchanged)} of their steps."
         )
+    for refusals in table.refusals or ():
+        yield refusals.sentence()
 
 
 def method(intervals: Intervals) -> str:

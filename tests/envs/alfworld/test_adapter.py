@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,8 @@ from kit.command import handoff
 from kit.game_files import one_of_each_type
 
 from handoff import registry
+from handoff.envs.alfworld.adapter import AlfworldEnvironment
+from handoff.envs.alfworld.compiled import cache
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
 from handoff.envs.alfworld.games.files import Game
 from handoff.envs.alfworld.native import expressions, memory
@@ -96,15 +100,13 @@ def test_text_that_is_no_command_changes_nothing_and_says_so(games: dict[str, Ga
 
 
 def test_the_host_keeps_its_arguments_and_its_output(
-    games: dict[str, Game], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    games: dict[str, Game], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["mine", "--flag"])
     stdout = sys.stdout
-    for _ in range(2):  # once by translating, once from the cache
-        NativeEngine().reset(games["pick_and_place_simple"])
-        assert sys.argv == ["mine", "--flag"]
-        assert sys.stdout is stdout
+    NativeEngine().reset(games["pick_and_place_simple"])
+    assert sys.argv == ["mine", "--flag"]
+    assert sys.stdout is stdout
     assert capsys.readouterr().out == ""
 
 
@@ -124,22 +126,34 @@ def test_the_native_engine_leaves_the_hosts_variables_and_home_folder_alone(tmp_
     assert result.stdout.strip() == "None []"
 
 
-def test_records_are_equal_whether_the_translation_was_made_or_cached(
-    games: dict[str, Game], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_engine_that_certifies_runs_takes_nothing_from_the_cache_and_leaves_nothing_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
+    mine, other = AlfworldEnvironment(data="builtin").tasks("valid_unseen")[:2]
+    compiled = AlfworldEnvironment(data="builtin", engine="compiled")
+    compiled.reset(mine, 0)
+    compiled.reset(other, 0)
+    entries = sorted((tmp_path / "games").iterdir())
+    # Each entry gets the content of the other one, under a right sum: nobody can tell from the file.
+    contents = [zlib.decompress(entry.read_bytes().partition(b"\n")[2]) for entry in entries]
+    for entry, content in zip(entries, reversed(contents), strict=True):
+        cache.store("games", entry.name.partition(".")[0], json.loads(content))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.z")}
     script = (
-        "import sys; from handoff.envs.alfworld.games.builtin import BuiltinSource as B;"
-        "from handoff.envs.alfworld.native.engine import NativeEngine; from handoff.replay import records_digest as d;"
-        "s = B(); t = next(t for t in s.tasks('valid_unseen') if t.type == 'pick_heat_then_place_in_recep');"
-        "g = s.load(t); e = NativeEngine(); print(d([e.reset(g), *(e.step(c) for c in g.walkthrough)]))"
+        "from handoff.envs.alfworld.adapter import AlfworldEnvironment as A; import sys;"
+        "e = A(data='builtin', engine=sys.argv[1]); t = e.tasks('valid_unseen')[0];"
+        "print(e.reset(t, 0).digest(), e.certify(2).tried)"
     )
-    digests = [
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
-        for _ in range(2)
-    ]
-    assert list(tmp_path.rglob("*.json.z")), "the translation is on disk"
-    assert digests[0] == digests[1]
+
+    def reset(engine: str) -> str:
+        command = [sys.executable, "-c", script, engine]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    true = f"{compiled.reset(mine, 0).digest()} {compiled.certify(2).tried}\n"
+    assert reset("compiled") != true, "a run can be deceived"
+    assert reset("native") == true, "an audit can not"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.z")} == before
 
 
 def test_another_thread_is_refused_before_the_engine_is_called(games: dict[str, Game]) -> None:

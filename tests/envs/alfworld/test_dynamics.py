@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import sys
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import reduce
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kit.game_files import one_of_each_type
@@ -19,6 +23,7 @@ from kit.planner_library import PlannerLibrary
 
 from handoff.envs.alfworld.compiled import cache, sas
 from handoff.envs.alfworld.compiled.dynamics import Dynamics
+from handoff.envs.alfworld.compiled.engine import CompiledGame
 from handoff.envs.alfworld.games.files import TASK_TYPES, Game
 from handoff.envs.alfworld.native.engine import NativeEngine
 from handoff.errors import DataError
@@ -246,6 +251,87 @@ def test_a_damaged_cache_entry_is_made_again(monkeypatch: pytest.MonkeyPatch, tm
         assert entry.read_bytes() == whole
 
 
+def test_two_cache_entries_that_were_exchanged_are_both_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
+    games = [mini_game(2), mini_game(4)]
+    before = [CompiledGame.of(game).reset_record for game in games]
+    assert before[0] != before[1]
+    contents = []
+    for kind in ("games", "sas"):
+        one, other = sorted((tmp_path / kind).iterdir())
+        contents += [(one, one.read_bytes()), (other, other.read_bytes())]
+        one.rename(tmp_path / "aside")
+        other.rename(one)
+        (tmp_path / "aside").rename(other)
+    assert [CompiledGame.of(game).reset_record for game in games] == before
+    assert all(path.read_bytes() == content for path, content in contents)
+
+
+def _change(data: Any, path: tuple[Any, ...], value: Any) -> Any:
+    inside = data
+    for part in path[:-1]:
+        inside = inside[part]
+    inside[path[-1]] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value"),
+    [
+        ("games", (), []),
+        ("games", (), None),
+        ("games", ("task",), 3),
+        ("games", ("useless",), [10**6]),
+        ("games", ("task", "words"), {}),
+        ("games", ("task", "words", 0), 7),
+        ("games", ("task", "ops", 0), "an operator"),
+        ("games", ("task", "ops", 0, 4), [10**12]),
+        ("games", ("task", "ops", 0, 4), [-1]),
+        ("games", ("task", "places"), 10**9),
+        ("games", ("task", "goal"), [[[0]]]),
+        ("games", ("task", "names"), []),
+        ("games", ("grammar", "rules"), []),
+        ("games", ("grammar", "actions", "walk"), [[["eval", "__import__('os')"]], []]),
+        ("games", ("grammar", "actions", "walk"), [[["value", [[["x", "__class__"]]]]], []]),
+        ("sas", (), "text"),
+        ("sas", ("initial",), [1, 0]),
+        ("sas", ("initial",), []),
+        ("sas", ("goal",), [[10**6, 0]]),
+        ("sas", ("operators", 0, 0), 3),
+        ("sas", ("objects",), [["one"]]),
+        ("sas", ("more",), 1),
+    ],
+)
+def test_an_entry_of_another_shape_is_made_again_though_its_sum_is_right(
+    kind: str, path: tuple[Any, ...], value: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
+    game = mini_game(2)
+    before = CompiledGame.of(game).reset_record
+    (entry,) = (tmp_path / kind).iterdir()
+    whole = entry.read_bytes()
+    data = json.loads(zlib.decompress(whole.partition(b"\n")[2]))
+    cache.store(kind, entry.name.partition(".")[0], _change(data, path, value) if path else value)
+    assert entry.read_bytes() != whole
+    if kind == "sas":
+        shutil.rmtree(tmp_path / "games")
+    assert CompiledGame.of(game).reset_record == before
+    assert entry.read_bytes() == whole
+
+
+def test_an_entry_that_unpacks_to_more_than_memory_holds_is_not_unpacked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HANDOFF_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "MOST_BYTES", 1000)
+    cache.store("any", "ab", "x" * 990)
+    assert cache.load("any", "ab", str, len) == 990
+    cache.store("any", "ab", "x" * 1000)
+    assert cache.load("any", "ab", str, len) is None
+
+
 def test_a_cache_folder_that_cannot_be_written_only_loses_the_caching(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -270,7 +356,7 @@ def _store_often(folder: str) -> int:
     torn = 0
     while time.monotonic() < end:
         cache.store("race", "ab", {"numbers": list(range(3000))})
-        torn += cache.load("race", "ab") != {"numbers": list(range(3000))}
+        torn += cache.load("race", "ab", {"numbers": [int]}, dict) != {"numbers": list(range(3000))}
     return torn
 
 

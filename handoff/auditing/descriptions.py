@@ -1,0 +1,179 @@
+"""What the manifest says of a language model, as a structure: each part present, of its type, and in its range.
+
+No file that the manifest names is read.  The checkpoints that ship are known here, so a ``builtin:`` model has their
+digests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from handoff.auditing import known
+from handoff.auditing.known import key_problems
+from handoff.policies import builtin
+from handoff.policies.form import Limits, is_digest
+from handoff.policies.language import checkpoints
+from handoff.policies.language.actions import FORMATS
+from handoff.policies.language.fingerprint import KINDS, NOTHING, Fingerprint
+from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.prompts import FORMS
+from handoff.policies.language.texts import TEXTS
+from handoff.policies.specs import Spec
+from handoff.settings import settings
+
+#: Whether a model's decisions have token ids, as a description says it.
+TOKENS = ("ids", "rendered prompt only")
+
+#: Kinds whose engine scores whole replies where it is constrained, and has a known context.
+_SCORING = ("hf", "builtin")
+#: Kinds whose engine gets the policy's stop strings and has no others.
+_LOCAL = ("hf", "builtin", "vllm")
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "temperature": (int, float),
+    "top_p": (int, float),
+    "top_k": (int,),
+    "max_new_tokens": (int,),
+    "max_prompt_tokens": (int,),
+    "stop": (list,),
+    "constrain": (bool,),
+    "token_limit_field": (str,),
+}
+
+
+def model_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the description of a language model of the toolkit's own kinds, as clauses."""
+    kind = spec.kind
+    yield from key_problems("its description", facts, known.KEYS_BY_KIND[kind], known.MORE_MODEL_KEYS)
+    yield from structure_problems(facts)
+    yield from _observed_problems(kind, facts)
+    if facts.get("tokens") not in (TOKENS if kind == "openai" else TOKENS[:1]):
+        yield f"its tokens are stated as {facts.get('tokens')!r:.40}"
+    for key in ("engine", "guarantee"):
+        if not isinstance(facts.get(key), dict if key == "engine" else str):
+            yield f"its {key} is stated as {facts.get(key)!r:.40}"
+    if kind == "openai":
+        engine = facts.get("engine")
+        tokenizes = isinstance(engine, dict) and engine.get("name") == "vllm"
+        if tokenizes != (facts.get("tokens") == "ids"):
+            yield "its engine and its tokens contradict each other"
+        if not isinstance(facts.get("model"), str) or spec.argument != f"#{facts.get('model')}":
+            yield f"its spec is {spec.text!r:.80}, but its model is {facts.get('model')!r:.80}"
+    else:
+        yield from _checkpoint_problems(spec, facts)
+
+
+def _observed_problems(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with what was observed of the model, where the description has it."""
+    served = {"fingerprint", "answers_as"} & set(facts)
+    if kind != "openai" and served:
+        yield f"it is behind no server, yet it has {', '.join(sorted(served))}"
+    elif "fingerprint" in facts:
+        fingerprint = Fingerprint.from_json(facts["fingerprint"])
+        replies = [reply for reply in fingerprint.replies if reply is not None]
+        fine = fingerprint.of in (*KINDS, NOTHING.of) and all(map(is_digest, replies))
+        if not fine or fingerprint.to_json() != facts["fingerprint"]:
+            yield "its fingerprint is none"
+    name = facts.get("answers_as", "")
+    if (
+        not isinstance(name, str)
+        or not name.isprintable()
+        or ("answers_as" in facts and name in ("", facts.get("model")))
+    ):
+        yield f"it is stated to answer as {name!r:.80}"
+    if "texts" in facts and (kind not in _SCORING or facts["texts"] != TEXTS):
+        yield f"its texts are stated as {facts['texts']!r:.40}"
+
+
+def structure_problems(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with prompt, action rule and sampling, which every language model has."""
+    sampling, prompt, actions = (facts.get(key) for key in ("sampling", "prompt", "actions"))
+    yield from _sampling_problems(sampling)
+    if not isinstance(actions, dict):
+        yield "its action rule is no object"
+    else:
+        yield from key_problems("its action rule", actions, known.ACTION_KEYS)
+        if actions.get("format") not in FORMATS or type(actions.get("strict")) is not bool:
+            yield f"its action rule is {actions!r:.120}"
+    if not isinstance(prompt, dict):
+        yield "its prompt is no object"
+        return
+    yield from key_problems("its prompt", prompt, known.PROMPT_KEYS, known.MORE_PROMPT_KEYS)
+    history, system = prompt.get("history"), prompt.get("system")
+    fine = (
+        isinstance(prompt.get("template"), str)
+        and isinstance(prompt.get("source"), str)
+        and prompt.get("form") in FORMS
+        and (history is None or (type(history) is int and history >= 0))
+        and (system is None or isinstance(system, str))
+    )
+    if not fine:
+        yield "its prompt has a part of another type"
+    if isinstance(actions, dict) and prompt.get("format") != actions.get("format"):
+        yield f"its prompt asks for {prompt.get('format')!r:.40}, but its action rule is {actions.get('format')!r:.40}"
+    constrained = isinstance(sampling, dict) and sampling.get("constrain") is True
+    if constrained and actions != {"format": "choice", "strict": True}:
+        yield "its reply is constrained to an action, but its action rule is another one"
+
+
+def _sampling_problems(sampling: Any) -> Iterator[str]:
+    if not isinstance(sampling, dict):
+        yield "its sampling is no object"
+        return
+    yield from key_problems("its sampling", sampling, known.SAMPLING_KEYS, known.MORE_SAMPLING_KEYS)
+    ranges = {one.field: one for one in settings(ModelOptions)}
+    for key, kinds in _TYPES.items():
+        if key not in sampling:
+            continue
+        value = sampling[key]
+        if type(value) not in kinds or (key == "stop" and not all(isinstance(text, str) for text in value)):
+            yield f"its sampling has {key} {value!r:.40}"
+        elif (problem := ranges[key].problem(tuple(value) if key == "stop" else value)) is not None:
+            yield f"its sampling's {key} {problem}"
+    if sampling.get("top_p") == 0:
+        yield "its sampling's top_p must be above 0"
+
+
+def _checkpoint_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
+    name, revision, digests = facts.get("checkpoint"), facts.get("revision"), facts.get("digests")
+    if not isinstance(name, str) or not (revision is None or isinstance(revision, str)):
+        yield f"its checkpoint is {name!r:.80} at {revision!r:.40}"
+    elif spec.argument != (f"{name}@{revision}" if revision else name):
+        yield f"its spec is {spec.text!r:.80}, but its checkpoint is {name!r:.80} at {revision!r:.40}"
+    if not isinstance(digests, dict) or not all(is_digest(value) for value in digests.values()):
+        yield "the digests of its checkpoint are none"
+        return
+    yield from key_problems("its checkpoint's digests", digests, known.DIGEST_KEYS)
+    if spec.kind == "builtin" and isinstance(name, str):
+        shipped = shipped_digests(name)
+        if shipped is None:
+            yield f"no checkpoint that ships is named {name!r:.80}"
+        for key in sorted(shipped or {}):
+            if shipped and digests.get(key) != shipped[key]:
+                yield f"the digest of its {key} is not that of the checkpoint {name} that ships"
+
+
+@cache
+def shipped_digests(name: str) -> Mapping[str, str] | None:
+    """Digests of the checkpoint called ``name`` that ships; ``None`` if none does."""
+    if name not in builtin.names():
+        return None
+    return checkpoints.find(str(builtin.folder() / name)).digests
+
+
+def limits_of(facts: Mapping[str, Any]) -> Limits | None:
+    """What a language model's description promises of its decisions; ``None`` if it is no valid one."""
+    if any(_sampling_problems(facts.get("sampling"))):
+        return None
+    kind, sampling, engine = facts.get("kind"), facts["sampling"], facts.get("engine")
+    context = engine.get("context") if kind in _SCORING and isinstance(engine, dict) else None
+    return Limits(
+        max_new_tokens=sampling["max_new_tokens"],
+        max_prompt_tokens=sampling["max_prompt_tokens"],
+        ids=facts.get("tokens") == "ids",
+        scored=kind in _SCORING and sampling["constrain"],
+        context=context if type(context) is int else None,
+        stop=tuple(sampling["stop"]) if kind in _LOCAL else None,
+    )
