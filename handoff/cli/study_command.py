@@ -142,6 +142,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
     from handoff.report.terminal import line as show_line
+    from handoff.report.terminal import say
     from handoff.runs.register import register
     from handoff.text import shell_word
 
@@ -180,13 +181,13 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         show_line(plan, caution, style="yellow")
     if request.register is not None:
         register(here / request.register, prepared.identity, len(prepared.plan), here / folder)
-        show_line(plan, f"registered plan: {request.register} (digest {prepared.plan_digest[:12]}...)")
+        show_line(plan, f"registered plan: {shell_word(request.register)} (digest {prepared.plan_digest[:12]}...)")
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps(_plan(prepared, folder), indent=2))
         return
     for remark in prepared.run(here / folder, request.where, progress.for_console(remarks, request.quiet)):
-        remarks.print(remark, style="yellow")
+        say(remarks, remark, style="yellow")
     run = protocol.load(here / folder)
     if request.as_json:
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
