@@ -26,8 +26,8 @@ TOKENS = ("ids", "rendered prompt only")
 
 #: Kinds whose engine scores whole replies where it is constrained, and has a known context.
 _SCORING = ("hf", "builtin")
-#: Kinds whose engine gets the policy's stop strings and has no others.
-_LOCAL = ("hf", "builtin", "vllm")
+#: The highest temperature that most servers take.
+_USUAL_TEMPERATURE = 2
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "temperature": (int, float),
@@ -47,9 +47,12 @@ def model_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
     yield from structure_problems(facts)
     if facts.get("tokens") not in (TOKENS if kind == "openai" else TOKENS[:1]):
         yield f"its tokens are stated as {facts.get('tokens')!r:.40}"
-    for key in ("engine", "guarantee"):
-        if not isinstance(facts.get(key), dict if key == "engine" else str):
-            yield f"its {key} is stated as {facts.get(key)!r:.40}"
+    if not isinstance(facts.get("guarantee"), str):
+        yield f"its guarantee is stated as {facts.get('guarantee')!r:.40}"
+    if not isinstance(facts.get("engine"), dict):
+        yield f"its engine is stated as {facts.get('engine')!r:.40}"
+    elif kind in known.ENGINE_KEYS:
+        yield from key_problems("its engine", facts["engine"], known.ENGINE_KEYS[kind], known.MORE_ENGINE_KEYS)
     if kind == "openai":
         engine = facts.get("engine")
         tokenizes = isinstance(engine, dict) and engine.get("name") == "vllm"
@@ -129,6 +132,14 @@ def _checkpoint_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
                 yield f"the digest of its {key} is not that of the checkpoint {name} that ships"
 
 
+def oddities(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What can be true of a language model and is worth a question, as clauses."""
+    sampling = facts.get("sampling")
+    temperature = sampling.get("temperature") if isinstance(sampling, dict) else None
+    if isinstance(temperature, int | float) and temperature > _USUAL_TEMPERATURE:
+        yield f"its temperature {temperature:g} is above {_USUAL_TEMPERATURE}; replies do not show what it was"
+
+
 @cache
 def shipped_digests(name: str) -> Mapping[str, str] | None:
     """Digests of the checkpoint called ``name`` that ships; ``None`` if none does."""
@@ -149,5 +160,5 @@ def limits_of(facts: Mapping[str, Any]) -> Limits | None:
         ids=facts.get("tokens") == "ids",
         scored=kind in _SCORING and sampling["constrain"],
         context=context if type(context) is int else None,
-        stop=tuple(sampling["stop"]) if kind in _LOCAL else None,
+        stop=tuple(sampling["stop"]) if facts.get("tokens") == "ids" else None,
     )
