@@ -28,7 +28,7 @@ from handoff.settings import settings
 #: Whether a model's decisions have token ids, as a description says it.
 TOKENS = ("ids", "rendered prompt only")
 
-#: Kinds whose engine scores whole replies where it is constrained, and has a known context.
+#: Kinds whose engine is the toolkit's own: where it is constrained it scores whole replies, and no filter is behind it.
 _SCORING = ("hf", "builtin")
 #: Entries of an engine whose least is the tokens of prompt and reply together, by the kind of the policy.
 _CONTEXTS: Mapping[str, tuple[str, ...]] = {
@@ -220,5 +220,6 @@ def limits_of(facts: Mapping[str, Any]) -> Limits | None:
         ids=facts.get("tokens") == "ids",
         scored=kind in _SCORING and sampling["constrain"],
         context=min((place for place in places if type(place) is int), default=None),
+        finishes=("stop", "length") if kind in _SCORING else None,
         stop=tuple(sampling["stop"]) if facts.get("tokens") == "ids" else None,
     )

@@ -103,6 +103,17 @@ class DecisionRules:
         elif self.model:
             yield from self._model_problems(decision, admissible)
 
+    def replayed_problems(self, decision: Decision, admissible: Sequence[str]) -> Iterator[str]:
+        """The part of :meth:`problems` that needs the actions of a replayed state; the rest was looked at before."""
+        if self.scripted:
+            yield from _script_problems(decision)
+            return
+        generation = decision.generation
+        if not self.model or generation is None or generation.is_refusal:
+            return
+        if decision.status not in ("context_overflow", "refused"):
+            yield from self._text_problems(decision, admissible)
+
     def window_problems(self) -> Iterator[str]:
         """What is wrong with all decisions so far: one length of the prompt parts those that fit from those that do
         not."""

@@ -101,6 +101,8 @@ class Limits:
     scored: bool = False
     #: Tokens of prompt and reply together, where that is known exactly.
     context: int | None = None
+    #: How a reply of its engine can end; ``None``: in any known way.
+    finishes: Collection[str] | None = None
     #: The strings that may end a reply, where the engine has no others.
     stop: Collection[str] | None = None
 
@@ -116,6 +118,8 @@ class Limits:
             yield f"has {prompt} prompt tokens, beyond the limit of {self.max_prompt_tokens}"
         if generation.finish is None:
             yield "has no finish reason, though its model was asked"
+        elif self.finishes is not None and generation.finish not in self.finishes:
+            yield f"ended by {generation.finish!r:.80}, which its engine never says"
         replied = decision.status != "refused" or decision.text  # a filter may have stopped the prompt
         if self.ids and replied and (tokens is None or generation.digest is None):
             yield "has no token ids of its reply, though the policy is stated to record them"

@@ -92,7 +92,7 @@ class _Auditor:
         )
         admissible = view.record.admissible
         problems = chain(
-            self.rules[rollout.policy].problems(decision, admissible), check_statuses(decision, admissible)
+            self.rules[rollout.policy].replayed_problems(decision, admissible), check_statuses(decision, admissible)
         )
         self.checks.texts.collect(f"{label}, decision {place}", dict.fromkeys(problems))
         self.checks.inputs.require(

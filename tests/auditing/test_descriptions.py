@@ -68,6 +68,16 @@ def test_a_builtin_checkpoint_is_described_as_it_ships(tmp_path: Path, change: I
     assert any(says in problem for problem in problems["policies"]), problems["policies"][:5]
 
 
+def test_no_filter_refuses_for_a_checkpoint_in_this_process(tmp_path: Path) -> None:
+    def refuse(key: list[str], body: Any) -> None:
+        for step in body["steps"]:
+            step["decision"].update(status="refused", action=None, text="", flags=[])
+            step["decision"]["generation"]["finish"] = "content_filter"
+
+    problems = failures(forge(ALFWORLD, tmp_path / "run", refuse))["policies"]
+    assert any("ended by 'content_filter', which its engine never says" in problem for problem in problems)
+
+
 def test_the_digests_of_what_ships_are_those_that_its_makers_noted() -> None:
     for name in builtin.names():
         noted = json.loads((builtin.folder() / name / "manifest.json").read_text())
