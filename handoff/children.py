@@ -13,14 +13,22 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any, ParamSpec, TypeVar
 
+from handoff.errors import Interrupted
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 #: The way out where a process or a thread cannot be started.
 RAISE_LIMITS = "raise the limits on memory and processes (ulimit -v, ulimit -u) or ask for fewer --workers"
 
+#: Threads of this process that one executor needs.
+THREADS = 2
+
 #: What a terminal sends to every process of a command.
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
+
+#: Seconds in which a process that was told to end has ended.
+_MOST_WAIT = 5.0
 
 
 def usable_cores() -> int:
@@ -31,13 +39,38 @@ def usable_cores() -> int:
         return max(1, os.cpu_count() or 1)
 
 
+def require_threads(count: int) -> None:
+    """Raise :class:`~handoff.errors.Interrupted` unless this process can start ``count`` threads.
+
+    An executor whose own threads cannot be started would be waited for without an end.
+    """
+    done = threading.Event()
+    threads = [threading.Thread(target=done.wait, daemon=True) for _ in range(count)]
+    started = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise Interrupted(f"this process cannot start a thread ({error}); {RAISE_LIMITS}") from error
+    finally:
+        done.set()
+        for thread in started:
+            thread.join()
+
+
 class Children(ProcessPoolExecutor):
-    """An executor with ``count`` new processes; each calls ``prepare(*arguments)`` first."""
+    """An executor with ``count`` new processes; each calls ``prepare(*arguments)`` first.
+
+    Raises :class:`~handoff.errors.Interrupted` where the system starts no thread or process.
+    """
 
     def __init__(
         self, count: int, prepare: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()
     ) -> None:
         self._count, self._mine = count, list[BaseProcess]()
+        self._manager: threading.Thread | None = None
+        require_threads(THREADS)
         with _deaf():
             context = multiprocessing.get_context("spawn")
             super().__init__(count, context, initializer=_begin, initargs=(prepare, arguments))
@@ -49,9 +82,22 @@ class Children(ProcessPoolExecutor):
         # signals wait from its first moment on.
         with _deaf():
             before = multiprocessing.active_children()
-            future = super().submit(call, *args, **kwargs)
+            try:
+                future = super().submit(call, *args, **kwargs)
+            except (OSError, MemoryError) as error:
+                raise Interrupted(f"this process cannot start another one ({error}); {RAISE_LIMITS}") from error
+            except RuntimeError as error:
+                if "start new thread" not in str(error):
+                    raise
+                raise Interrupted(f"this process cannot start a thread ({error}); {RAISE_LIMITS}") from error
             self._mine += [child for child in multiprocessing.active_children() if child not in before]
             return future
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the thread that receives results has failed: what was submitted is never answered."""
+        manager: Any = self._executor_manager_thread
+        return manager is not None and not manager.is_alive()
 
     def end(self) -> None:
         """End the processes at once, in the middle of a call too.  May be called twice."""
@@ -59,6 +105,19 @@ class Children(ProcessPoolExecutor):
         for child in self._mine:
             with contextlib.suppress(ValueError):  # it was closed: it is gone
                 child.kill()
+        self.join()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._manager = getattr(self, "_executor_manager_thread", None) or self._manager
+        super().shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def join(self) -> None:
+        """Wait until the processes have ended after :meth:`shutdown`, but not for one that does not end.
+
+        An interpreter that exits in the moment in which the executor's thread closes its pipe ends in a traceback.
+        """
+        if self._manager is not None:
+            self._manager.join(_MOST_WAIT)
 
 
 @contextlib.contextmanager
@@ -77,6 +136,9 @@ def _begin(prepare: Callable[..., object] | None, arguments: tuple[Any, ...]) ->
     parent = multiprocessing.parent_process()
     if parent is not None:
         # A parent that was killed cannot tell its workers to stop.
-        threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
+        try:
+            threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
+        except RuntimeError:  # the parent says that this process ended
+            os._exit(1)
     if prepare is not None:
         prepare(*arguments)

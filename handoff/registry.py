@@ -111,7 +111,7 @@ def load(name: str) -> type[Environment]:
 
 
 @lru_cache
-def _loaded(name: str) -> type[Environment]:
+def loaded(name: str) -> type[Environment]:
     """:func:`load`, which looks through all installed packages: many environments are made in one process."""
     return load(name)
 
@@ -119,7 +119,7 @@ def _loaded(name: str) -> type[Environment]:
 def create(name: str, options: Mapping[str, Any] | None = None) -> Environment:
     """An instance of the adapter ``name``.  Raises :class:`~handoff.errors.UsageError` for an option it does not
     take."""
-    cls = _loaded(name)
+    cls = loaded(name)
     chosen = dict(options or {})
     parameters = inspect.signature(cls).parameters.values()
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]

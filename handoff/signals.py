@@ -124,6 +124,8 @@ def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run ``job`` in an event loop of another thread and wait for it; Ctrl-C cancels it."""
     import asyncio
 
+    from handoff.errors import Interrupted
+
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 
     async def main() -> T:
@@ -133,7 +135,10 @@ def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await job()
 
     with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(lambda: asyncio.run(main()))
+        try:
+            future = executor.submit(lambda: asyncio.run(main()))
+        except RuntimeError as error:
+            raise Interrupted(f"this process cannot start a thread ({error}); raise its limits (ulimit -v)") from error
         try:
             with _raised():
                 return future.result()

@@ -128,6 +128,9 @@ class DecisionRules:
         if overflow:
             if decision.text or decision.action is not None:
                 yield "its prompt did not fit, yet it has a text or an action"
+        elif decision.status == "refused" or generation.is_refusal:
+            if decision.status != "refused" or not generation.is_refusal:
+                yield f"its reply ended by {generation.finish!r}, yet it is called {decision.status!r}"
         elif admissible is not None:
             yield from self._text_problems(decision, admissible)
 

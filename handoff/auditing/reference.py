@@ -7,14 +7,14 @@ from typing import Any
 
 import attrs
 
-from handoff import registry, signals
+from handoff import signals
 from handoff.auditing.checks import Audit, Check
 from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import DataError, UsageError
-from handoff.guard.adapter import opened
+from handoff.guard.adapter import load, opened
 from handoff.records import Task
 from handoff.runs.run import Run
 from handoff.runs.selection import draw_tasks
@@ -80,7 +80,7 @@ class Reference:
         """
         places: list[tuple[int, dict[str, Any], list[Task]]] = []
         refusal: UsageError | DataError | None = None
-        for place in ({}, *registry.load(name).places):
+        for place in ({}, *load(name).places):
             chosen = {**options, **place}
             try:
                 with opened(name, chosen, self.where.step_timeout) as environment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -15,10 +16,10 @@ from typing import Any
 
 import attrs
 
-from handoff.children import Children
+from handoff.children import RAISE_LIMITS, THREADS, Children, require_threads
 from handoff.episodes.host import Host, WorkerLost
 from handoff.episodes.places import Workers
-from handoff.errors import EnvironmentFault, UsageError
+from handoff.errors import EnvironmentFault, Interrupted, UsageError
 from handoff.guard.watch import SIZE, Monitor, Watch
 from handoff.text import printable, reason
 
@@ -76,9 +77,10 @@ class _Line:
     seconds: float = SENT
     #: Why the worker was ended; ``None``: it was not.
     expired: str | None = None
+    loop: asyncio.AbstractEventLoop | None = None
 
     def call(self, method: str, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self.waiting.append((method, arguments, answer))
         if not self.soon:
@@ -107,7 +109,10 @@ class _Line:
 
     def _receive(self, answers: Sequence[asyncio.Future[Any]], call: asyncio.Future[Any]) -> None:
         self.sent.discard(call)
-        error = asyncio.CancelledError() if call.cancelled() else call.exception()
+        if call.cancelled():
+            error: BaseException | None = Interrupted(f"this process cannot start a thread; {RAISE_LIMITS}")
+        else:
+            error = call.exception()
         if isinstance(error, BrokenProcessPool):
             self._lose(answers)
         elif error is not None:
@@ -125,6 +130,11 @@ class _Line:
                 else:
                     answer.set_exception(value)
         self._send()
+
+    def give_up(self) -> None:
+        """Nothing that was sent is answered any more."""
+        for call in list(self.sent):
+            call.cancel()
 
     def end(self, why: str) -> None:
         """End the worker in the middle of its call."""
@@ -156,7 +166,8 @@ class Processes(Workers):
         self.count = count
         self._timeout = timeout
         self._lines = [self._line(number, name, options) for number in range(count)]
-        self._monitor = Monitor([line.watch for line in self._lines], timeout, self._expire)
+        require_threads(THREADS * count + 1)
+        self._monitor = Monitor([line.watch for line in self._lines], timeout, self._expire, self._look)
 
     def _line(self, number: int, name: str, options: Mapping[str, Any]) -> _Line:
         block = multiprocessing.get_context("spawn").RawArray("B", SIZE)
@@ -164,6 +175,13 @@ class Processes(Workers):
 
     def _expire(self, number: int, words: str) -> None:
         self._lines[number].end(f"{printable(words)} has not returned for {self._timeout:g} s (--step-timeout)")
+
+    def _look(self) -> None:
+        """Tell the lines whose executor has failed, from another thread."""
+        for line in self._lines:
+            if line.sent and line.loop is not None and line.executor.stuck:
+                with contextlib.suppress(RuntimeError):  # the event loop is closed
+                    line.loop.call_soon_threadsafe(line.give_up)
 
     async def call(self, worker: int, method: str, *arguments: Any) -> Any:
         return await self._lines[worker].call(method, arguments)
@@ -175,3 +193,5 @@ class Processes(Workers):
                 line.executor.end()
             else:
                 line.executor.shutdown(wait=False)
+        for line in self._lines:
+            line.executor.join()

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from handoff import registry, signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
+from handoff.files import way_out
 from handoff.guard.failures import failure
 from handoff.guard.host_state import kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
@@ -154,6 +155,8 @@ class Call:
     def __call__(self, method: str, work: Callable[[], T], contract: bool = False) -> T:
         """``work()``, which calls ``method``.  ``contract``: errors in the request or the data keep their class."""
         words = f"{self._where}{self._task}: {method}"
+        if self._watch.expired is not None:  # of another episode: this call would be waited for as long
+            raise EnvironmentFault(self._watch.expired)
         self._watch.begin(words)
         try:
             if not self._shared:
@@ -172,12 +175,13 @@ class Call:
         if signals.from_user(error):
             return error
         if isinstance(error, TimedOut):
-            return EnvironmentFault(f"{words} has not returned for {self._timeout:g} s (--step-timeout)")
+            self._watch.expired = f"{words} has not returned for {self._timeout:g} s (--step-timeout)"
+            return EnvironmentFault(self._watch.expired)
         advice = f"`handoff check {printable(self.name)}` looks for such faults"
         if isinstance(error, _Wrong):
             return EnvironmentFault(f"{words} returned what it must not: {error}; {advice}")
         if not isinstance(error, HandoffError):
-            return EnvironmentFault(f"{words} raised {failure(error)}; {advice}")
+            return EnvironmentFault(f"{words} raised {failure(error)}; {way_out(error) or advice}")
         if contract and isinstance(error, UsageError | DataError):
             if not self._task:
                 return error
@@ -201,6 +205,9 @@ def load(name: str) -> type[Environment]:
         isinstance(policies, Mapping) and all(type(one) is str for pair in policies.items() for one in pair)
     ):
         wrong = f"policies is {described(policies)}, not a mapping from names to specs"
+    places: Any = cls.places
+    if wrong is None and not (type(places) in (tuple, list) and all(isinstance(one, Mapping) for one in places)):
+        wrong = f"places is {described(places)}, not a tuple of mappings"
     if wrong is not None:
         raise EnvironmentFault(f"environment {name!r:.60}: its class attribute {wrong}")
     return cls
@@ -215,6 +222,8 @@ def make(
     in it is put back, and a call that takes longer than ``timeout`` seconds is ended where that is possible.
     Raises :class:`~handoff.errors.UsageError` for an unknown name or option.
     """
+    with kept() if shared else contextlib.nullcontext():
+        registry.loaded(name)  # an import may take longer than any call
     call = Call(name, watch, timeout, shared)
 
     def create() -> tuple[Environment, tuple[type, ...], object]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+from handoff.children import RAISE_LIMITS
 from handoff.errors import Interrupted
 
 #: Seconds after which a call is spoken of, and then between two lines about it.
@@ -31,6 +32,8 @@ class Watch:
 
     def __init__(self, block: Any = None) -> None:
         """``block`` are :data:`SIZE` bytes that another process may read (``None``: this process alone)."""
+        #: Why no further call is made; ``None``: they are.
+        self.expired: str | None = None
         self._block = memoryview(bytearray(SIZE) if block is None else block).cast("B")
 
     def begin(self, words: str) -> None:
@@ -55,7 +58,7 @@ class Monitor:
     """A thread that looks at ``watches`` until it is closed.
 
     ``expire(place, words)`` is called once for the watch at ``place`` if its call takes longer than ``timeout``
-    seconds.
+    seconds; ``look()`` is called again and again.
     """
 
     def __init__(
@@ -63,14 +66,15 @@ class Monitor:
         watches: Sequence[Watch],
         timeout: float | None = None,
         expire: Callable[[int, str], object] = lambda place, words: None,
+        look: Callable[[], object] = lambda: None,
     ) -> None:
-        self._watches, self._timeout, self._expire = watches, timeout, expire
+        self._watches, self._timeout, self._expire, self._also = watches, timeout, expire, look
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._look, name="handoff-watch", daemon=True)
         try:
             self._thread.start()
         except RuntimeError as error:
-            raise Interrupted(f"this process cannot start a thread ({error}): raise its limits") from error
+            raise Interrupted(f"this process cannot start a thread ({error}); {RAISE_LIMITS}") from error
 
     def close(self) -> None:
         """Stop looking.  May be called twice."""
@@ -87,6 +91,7 @@ class Monitor:
         spoken: dict[int, tuple[float, float]] = {}
         expired: set[int] = set()
         while not self._closed.wait(tick):
+            self._also()
             for place, watch in enumerate(self._watches):
                 pending = watch.pending()
                 if pending is None:

@@ -16,7 +16,7 @@ from handoff.guard.failures import contained
 from handoff.guard.values import checker, described, json_object
 from handoff.policies.form import form_problems
 from handoff.policies.policy import Policy, Request
-from handoff.records import STATUSES, Decision
+from handoff.records import ACTING, STATUSES, Decision
 from handoff.text import printable
 
 _DECISION = checker(Decision)
@@ -91,14 +91,11 @@ def _contradiction(request: Request, decision: Decision) -> str | None:
     action, status = decision.action, decision.status
     if status not in STATUSES:
         return f"its status is {status!r:.60}, not one of {', '.join(STATUSES)}"
-    for problem in form_problems(decision):
-        return f"it {problem}"
     if decision.seed != request.seed:
         return f"its seed is {decision.seed}, not the request's {request.seed}"
     if decision.input_digest != request.input_digest():
         return "its input_digest is not that of the request"
-    if status == "parsed" and action not in request.record.admissible:
-        return f"its status is parsed, but the action {action!r:.60} is not admissible"
-    if status == "inadmissible" and action in request.record.admissible:
-        return f"its status is inadmissible, but the action {action!r:.60} is admissible"
-    return None
+    if status in ACTING and (status == "parsed") != (action in request.record.admissible):
+        return f"its status is {status}, with the action {described(action)}"
+    form = next(form_problems(decision), None)
+    return None if form is None else f"it {form}"

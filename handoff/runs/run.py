@@ -16,7 +16,7 @@ from handoff.policies.policy import Request, Turn
 from handoff.records import Decision, Record, Step, Task, from_json
 from handoff.runs.chain import Key
 from handoff.runs.folder import read_manifest, read_seal
-from handoff.text import require_printable
+from handoff.text import command, require_printable
 
 C = TypeVar("C")
 
@@ -108,7 +108,7 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     if stated.get("name") != protocol:
         raise DataError(
             f"{folder} holds a run of the protocol {stated.get('name')!r:.40}, not {protocol!r}; "
-            f"`handoff report {folder}` shows it"
+            f"`{command('handoff', 'report', folder)}` shows it"
         )
     for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
         if type(identity.get(key)) is not kind:

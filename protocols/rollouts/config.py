@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import UsageError
-from handoff.passk.ptgs import EstimateThenSample, Split
+from handoff.passk.ptgs import PILOTS, TARGET, TAU, EstimateThenSample, Split
 from handoff.protocols.protocol import StudyConfig, role
 from handoff.protocols.rollouts.records import RolloutCell
 from handoff.records import Task
@@ -47,13 +47,13 @@ class PtgsSettings:
 
     ptgs: bool = setting("Set each task's temperature from pilot rollouts (PTGS).", kind=bool, default=False)
     pilot: int | None = setting(
-        "Pilot rollouts per task, which are not scored.", kind=int, default=None, least=1, most=1_000_000, shown="N/2"
+        "Pilot rollouts per task, which are not scored.", kind=int, default=None, shown="N/2", **PILOTS
     )
     tau: float | None = setting(
-        "Greatest factor on a policy's temperature.", kind=float, default=None, least=1, most=1000, shown="1.5"
+        "Greatest factor on a policy's temperature.", kind=float, default=None, shown="1.5", **TAU
     )
     ptgs_target: float | None = setting(
-        "Success rate that the temperature aims at.", kind=float, default=None, least=0, most=1, open=True, shown="0.5"
+        "Success rate that the temperature aims at.", kind=float, default=None, shown="0.5", **TARGET
     )
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from kit.audits import checks, failures
 from kit.fault_server import serving
-from kit.runs import IdentityChange, RecordChange, forge
+from kit.runs import IdentityChange, RecordChange, forge, records
 
 from handoff.auditing.descriptions import shipped_digests
 from handoff.canonical import digest
 from handoff.episodes.start import Where
 from handoff.policies import ModelOptions, builtin
+from handoff.protocols.audit import audit_run
 from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.frontier.config import FrontierConfig
 
@@ -121,6 +122,8 @@ def prompt(**values: Any) -> IdentityChange:
         (lambda i: i["policies"]["a"].update(engine="vllm"), "its engine is stated as 'vllm'"),
         (lambda i: i["policies"]["a"]["engine"].update(speed="high"), "its engine has 'speed'"),
         (lambda i: i["policies"]["a"].update(model="gpt"), "its spec is 'openai:#m', but its model is 'gpt'"),
+        (lambda i: i["policies"]["a"].update(now="yesterday"), "show the time 'yesterday'"),
+        (lambda i: i["policies"]["a"].update(rewrites={"thinking": [0]}), "is stated to rewrite"),
         (lambda i: i["policies"]["a"].update(quality="best"), "its description has 'quality'"),
         (lambda i: i["policies"]["a"].pop("guarantee"), "its description is without guarantee"),
         (sampling(max_prompt_tokens=40), "beyond the limit of 40"),
@@ -201,6 +204,25 @@ def overflow(tokens: int) -> RecordChange:
     return change
 
 
+def test_a_context_that_the_options_set_is_stated_and_held(tmp_path: Path) -> None:
+    """A prompt of 1000 tokens or more leaves no room in a context of 1000."""
+    config = FrontierConfig(split="test", reachers=("a",), solvers=("b",), tasks=3, slots=1, reach_budget=4)
+    with serving() as server:
+        specs = {"a": f"openai:{server.url}#m", "b": "expert"}
+        options = {"a": ModelOptions(max_prompt_tokens=50_000, context=1000)}
+        FRONTIER.prepare("sokoban", {}, config, specs, options).run(tmp_path / "run", Where(0))
+    decisions = [step["decision"] for _, body in records(tmp_path / "run") for step in body["steps"]]
+    counts = [one for one in decisions if one["generation"] is not None]
+    assert {one["status"] == "context_overflow" for one in counts} == {one["prompt_tokens"] >= 1000 for one in counts}
+    assert failures(tmp_path / "run") == {}
+
+    def wider(identity: Any) -> None:
+        assert identity["policies"]["a"]["engine"].pop("context") == 1000
+
+    problems = failures(forge(tmp_path / "run", tmp_path / "wider", identity=wider))
+    assert problems, "no reply was cut to its room any more"
+
+
 def test_prompts_that_fit_and_prompts_that_do_not_are_parted_by_their_length(served: Path, tmp_path: Path) -> None:
     problems = failures(forge(served, tmp_path / "run", overflow(10)))
     assert any("tokens was answered, and one of 10 did not fit" in problem for problem in problems["policies"])
@@ -215,3 +237,25 @@ def test_a_temperature_that_few_servers_take_is_no_fault_and_gets_a_note(served:
     assert checks(folder)["policies"].notes == [
         "policy a: its temperature 99 is above 2; replies do not show what it was"
     ]
+
+
+@pytest.mark.parametrize("now", [None, "2020-02-02T02:02:02"])
+def test_the_time_that_prompts_show_is_part_of_the_description_and_of_the_prompts(
+    tmp_path: Path, now: str | None
+) -> None:
+    template = tmp_path / "dated.jinja"
+    template.write_text("{{ strftime_now('%Y') }} {{ observation }} <action>{{ admissible[0] }}</action>")
+    config = FrontierConfig(split="test", reachers=("a",), solvers=("b",), tasks=3, slots=1, reach_budget=2)
+    with serving() as server:
+        specs = {"a": f"openai:{server.url}#m", "b": "expert"}
+        options = {"a": ModelOptions(max_prompt_tokens=50_000, template=str(template), now=now)}
+        FRONTIER.prepare("sokoban", {}, config, specs, options).run(tmp_path / "run", Where(0))
+    assert audit_run(tmp_path / "run", replay=False, templates=[str(template)]).passed
+
+    def later(identity: Any) -> None:
+        described = identity["policies"]["a"]
+        (described if now is None else described["prompt"])["now"] = "1999-01-01T00:00:00"
+
+    audit = audit_run(forge(tmp_path / "run", tmp_path / "later", identity=later), None, replay=False,
+                      templates=[str(template)])  # fmt: skip
+    assert [check.name for check in audit.checks if check.blocks] == ["prompts"]

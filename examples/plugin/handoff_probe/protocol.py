@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -102,7 +102,9 @@ class ProbeProtocol(Protocol[ProbeConfig, ProbeRun]):
     name = "probe"
     config = ProbeConfig
     roles = ("policies",)
-    replays = {"replay": "every probe's records and distances are equal on the reference engine"}
+    replays: ClassVar[Mapping[str, str]] = {
+        "replay": "every probe's records and distances are equal on the reference engine"
+    }
     report_at = "handoff_probe.report:REPORT"
 
     def plan(self, tasks: Sequence[Task], config: ProbeConfig) -> list[Key]:
