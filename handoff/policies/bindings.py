@@ -94,6 +94,14 @@ def relative_to(text: str, folder: Path) -> str:
     return f"{spec.kind}:{folder / spec.argument}"
 
 
+def require_name(name: str) -> None:
+    """Raise :class:`~handoff.errors.UsageError` for what cannot be a policy's name on a command line."""
+    if not name or name != name.strip():
+        raise UsageError(f"a policy's name is not empty and has no blank at its ends (got {name!r})")
+    if "/" in name or "," in name or not name.isprintable():
+        raise UsageError(f"a policy's name holds no slash, comma or control character (got {name!r:.60})")
+
+
 def bind(bindings: Sequence[str]) -> dict[str, str]:
     """``name=spec`` strings as a mapping.  Raises :class:`~handoff.errors.UsageError` for a malformed binding or a
     name that is bound twice."""
@@ -103,8 +111,7 @@ def bind(bindings: Sequence[str]) -> dict[str, str]:
         if not equals or not name.strip() or not spec.strip():
             raise UsageError(f"write -p NAME=SPEC, such as -p sft=noisy:0.3 (got {binding!r})")
         name, spec = name.strip(), spec.strip()
-        if "/" in name or "," in name or not name.isprintable():
-            raise UsageError(f"a policy's name holds no slash, comma or control character (got {name!r})")
+        require_name(name)
         if bound.get(name, spec) != spec:
             raise UsageError(f"policy {name!r} is bound twice: to {bound[name]!r} and to {spec!r}")
         bound[name] = spec

@@ -52,11 +52,11 @@ def show_sheet(console: Console, sheet: Sheet) -> None:
         grid = Grid(header_style="")
         for index, (column, width) in enumerate(zip(sheet.columns, widths, strict=True)):
             grid.add_column(column, justify="left" if index == 0 or sheet.wordy else "right", width=width)
-        for row, (name, *texts) in zip(shown, rows, strict=True):
+        for row, texts in zip(shown, rows, strict=True):
             if row.divided:
                 grid.add_section()
-            styles = (TONES.get(cell.tone, "") for cell in row.cells)
-            grid.add_row(Text(name), *map(Text, texts, styles))
+            styles = ["", *(TONES.get(cell.tone, "") for cell in row.cells)]
+            grid.add_row(*map(Text, texts, styles))
         console.print(grid)
     for reason, number in reasons.items():
         say(console, f"({number}) {reason}", style="dim")

@@ -97,7 +97,7 @@ class Prepared:
             "platform": platform.platform(),
         }
         host.update(self.remarks)
-        where = where or Where()
+        folder, where = folder.absolute(), where or Where()
         if where.step_timeout is not None:
             host["step_timeout"] = where.step_timeout
         with Store(folder, self.identity, self.plan, host, partial(self._hold, folder)) as store:

@@ -76,7 +76,7 @@ def register(path: Path, identity: Mapping[str, Any], records: int, folder: Path
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, text.encode() + b"\n")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; choose another --register") from error
+        raise StoreError(f"cannot write {path}: {files.cause(error)}") from error
     return True
 
 
@@ -84,11 +84,11 @@ def read_registered(path: Path) -> dict[str, Any]:
     """The plan in a file.  Raises :class:`~handoff.errors.UsageError` if it cannot be read and
     :class:`~handoff.errors.DataError` if it is none."""
     try:
-        raw = files.read(path, MOST_BYTES)
+        text = files.text_of(files.read(path, MOST_BYTES), str(path))
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {path}: {files.cause(error)}") from error
     try:
-        plan = parse(raw)
+        plan = parse(text)
     except ValueError as error:
         raise DataError(f"{path} is not a registered plan: it is not valid JSON ({error})") from error
     if not isinstance(plan, dict) or plan.get("format") != FORMAT or not isinstance(plan.get("digest"), str):

@@ -68,7 +68,7 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
         """Of two policies and more the sharpening tax too, of the first two."""
         pair = [f"{study.folder}#{name}" for name in study.policies[:2]]
         tax = {"compare": command("handoff", "tax", *pair)} if len(pair) == 2 else {}
-        return tax | super().next_commands(study)
+        return {**tax, **super().next_commands(study)}
 
     def show_result(self, console: Console, study: RolloutStudy) -> None:
         """Successes, pass@k, pilots and temperatures, without the tasks."""
