@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError
 from handoff.policies import Policy, Served
-from handoff.policies.guard import guarded
+from handoff.policies.guard import close, guarded
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
@@ -116,9 +115,8 @@ class Prepared:
             seconds = signals.run(lambda: self._carry_out(running, remarks))
         finally:
             pool.close()
-            for name, policy in self.policies.items():
-                with _remarked(remarks), guarded(policy, "close", name):
-                    policy.close()
+            closed = (close(policy, name) for name, policy in self.policies.items())
+            remarks += [failure for failure in closed if failure is not None]
         store.note_timings(seconds)
         return [*pool.remarks(), *remarks]
 
@@ -131,17 +129,11 @@ class Prepared:
         finally:
             for name, policy in self.policies.items():
                 if isinstance(policy, Served):
-                    with _remarked(remarks), guarded(policy, "aclose", name):
-                        await policy.aclose()
-
-
-@contextlib.contextmanager
-def _remarked(remarks: list[str]) -> Iterator[None]:
-    """Add the failure of a policy that is closed to ``remarks``: it stops nothing."""
-    try:
-        yield
-    except PolicyFault as error:
-        remarks.append(str(error))
+                    try:
+                        with guarded(policy, "aclose", name):
+                            await policy.aclose()
+                    except PolicyFault as error:  # it stops nothing
+                        remarks.append(str(error))
 
 
 def _owed(store: Store) -> str:
