@@ -18,6 +18,11 @@ phase: rendering, HTTP, parsing, checks, digests, seeds, records, journal, the s
 Nothing is subtracted.  Environments live in worker processes of their own.  The bare client's own CPU time a request
 stands beside it: so much of a decision is the price of any HTTP client of this kind.
 
+`--prompt-form text` is for a checkpoint without a chat template, such as those that ship:
+
+    vllm serve artifacts/checkpoints/sft --served-model-name sft --dtype float32 --max-model-len 512
+    python benchmarks/serving.py --server http://127.0.0.1:8000/v1#sft --prompt-form text --new-tokens 16
+
 `--constrain` lets the model choose among the admissible commands, so that every decision moves its environment (a
 random-weight model's free text seldom does).  `--quick`: 16 episodes, 4 actions, two rounds.  The last line is one JSON
 object.
@@ -41,8 +46,10 @@ import aiohttp
 import attrs
 
 from handoff.episodes.start import Where
+from handoff.errors import HandoffError
 from handoff.policies import ModelOptions
 from handoff.policies.bindings import make
+from handoff.policies.language.prompts import FORMS
 from handoff.policies.openai.policy import OpenAIServer
 from handoff.progress import Silent
 from handoff.protocols.frontier import FRONTIER
@@ -59,9 +66,9 @@ class Posted:
     last: float = 0.0
 
     def watch(self, ask: Callable[..., Any]) -> Callable[..., Any]:
-        async def watched(url: str, body: bytes | None, read: Any) -> Any:
+        async def watched(url: str, body: bytes | None, *more: Any) -> Any:
             self.first = min(self.first, time.perf_counter())
-            answer = await ask(url, body, read)
+            answer = await ask(url, body, *more)
             self.last = time.perf_counter()
             if body is not None:
                 self.requests.append((url, body))
@@ -78,6 +85,7 @@ def main() -> int:
     parser.add_argument("--new-tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--prompt-form", choices=FORMS, default="chat")
     parser.add_argument("--constrain", action="store_true")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
@@ -85,8 +93,16 @@ def main() -> int:
         given.episodes, given.budget, given.rounds = 16, 4, 2
     options = ModelOptions(
         max_new_tokens=given.new_tokens, concurrency=given.episodes, history=4, constrain=given.constrain,
-        action_format="choice" if given.constrain else "last_line",
+        action_format="choice" if given.constrain else "last_line", prompt_form=given.prompt_form,
     )  # fmt: skip
+    try:
+        return measure(given, options)
+    except HandoffError as error:  # a server that refuses, or a checkpoint that cannot be asked in this way
+        print(f"serving.py: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def measure(given: Any, options: ModelOptions) -> int:
     policy = make(f"openai:{given.server}", options)
     assert isinstance(policy, OpenAIServer)
     asyncio.run(policy.introduce())

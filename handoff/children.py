@@ -27,6 +27,9 @@ THREADS = 2
 #: What a terminal sends to every process of a command.
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
 
+#: Seconds in which a process that was told to end has ended.
+_MOST_WAIT = 5.0
+
 
 def usable_cores() -> int:
     """The number of cores that this process may use."""
@@ -66,6 +69,7 @@ class Children(ProcessPoolExecutor):
         self, count: int, prepare: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()
     ) -> None:
         self._count, self._mine = count, list[BaseProcess]()
+        self._manager: threading.Thread | None = None
         require_threads(THREADS)
         with _deaf():
             context = multiprocessing.get_context("spawn")
@@ -101,6 +105,19 @@ class Children(ProcessPoolExecutor):
         for child in self._mine:
             with contextlib.suppress(ValueError):  # it was closed: it is gone
                 child.kill()
+        self.join()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._manager = getattr(self, "_executor_manager_thread", None) or self._manager
+        super().shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def join(self) -> None:
+        """Wait until the processes have ended after :meth:`shutdown`, but not for one that does not end.
+
+        An interpreter that exits in the moment in which the executor's thread closes its pipe ends in a traceback.
+        """
+        if self._manager is not None:
+            self._manager.join(_MOST_WAIT)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,12 @@ anything else that escapes is a defect of the toolkit.
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
+
+DISTRIBUTION = "checkpoint-handoff"
+
 
 class HandoffError(Exception):
     """Base class; ``exit_code`` is what the command line exits with."""
@@ -16,6 +22,41 @@ class HandoffError(Exception):
 
 class UsageError(HandoffError, ValueError):
     """The request itself is wrong: an unknown name, a bad option, inconsistent arguments."""
+
+
+class MissingExtra(UsageError):
+    """A library that an extra of the toolkit brings cannot be imported."""
+
+    def __init__(self, library: str, extra: str, reason: object, who: str = "this") -> None:
+        """``who`` needs the ``library`` of ``extra``; ``reason`` is why the import failed."""
+        self.library, self.extra, self.reason = library, extra, reason
+        super().__init__(f"{who} needs {library} ({reason}); install it: {install_command(extra)}")
+
+    def of(self, who: str) -> MissingExtra:
+        """The same, of somebody who is known by name."""
+        return MissingExtra(self.library, self.extra, self.reason, who)
+
+
+def install_command(extra: str, root: Path | None = None) -> str:
+    """The command that installs the libraries of ``extra``, for a shell.
+
+    From a source tree (in the folder ``root``) it installs the tree with the extra.  An installed toolkit names the
+    libraries themselves, as its metadata lists them: it is on no index.
+    """
+    root = Path(__file__).resolve().parent.parent if root is None else root
+    if (root / "pyproject.toml").is_file() and (root / "envs" / "alfworld").is_dir():
+        place = "." if root == Path.cwd() else str(root)
+        return f"pip install -e {shlex.quote(f'{place}[{extra}]')}"
+    from importlib import metadata
+
+    try:
+        listed = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        listed = []
+    stated = (requirement.partition(";") for requirement in listed)
+    of_extra = re.compile(rf"""extra == ["']{re.escape(extra)}["']""")
+    libraries = [name.strip() for name, _, marker in stated if of_extra.search(marker)]
+    return shlex.join(["pip", "install", *(libraries or [f"{DISTRIBUTION}[{extra}]"])])
 
 
 class DataError(HandoffError, ValueError):

@@ -51,15 +51,18 @@ _OTHER_MARKS = (
 )
 
 
+def way_out(error: BaseException) -> str | None:
+    """What to do about an error of the system; ``None`` for one whose own words say it all, and for any other error."""
+    if not isinstance(error, OSError):
+        return None
+    if "failed to map segment" in str(error):  # of the dynamic linker, which gives no number
+        return "no program may run from its folder (noexec); set TMPDIR to a folder where one may, then try again"
+    return WAYS_OUT.get(error.errno or 0)
+
+
 def cause(error: OSError) -> str:
     """Why the system refused, and the way out that fits, to be put after "cannot read FILE: "."""
-    words = error.strerror or str(error) or type(error).__name__
-    if "failed to map segment" in words:  # of the dynamic linker, which gives no number
-        way: str | None = (
-            "no program may run from its folder (noexec); set TMPDIR to a folder where one may, then try again"
-        )
-    else:
-        way = WAYS_OUT.get(error.errno or 0)
+    words, way = error.strerror or str(error) or type(error).__name__, way_out(error)
     return words if way is None else f"{words}; {way}"
 
 

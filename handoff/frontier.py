@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from handoff.environment import DistanceOracle, Environment, FrontierOracle, Snapshots, Stochastic
-from handoff.errors import UsageError
+from handoff.errors import MissingExtra, UsageError
 from handoff.records import Certificate, Record, Task
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def neighbourhood(
     try:
         import networkx as nx
     except ImportError as error:
-        raise UsageError("a graph of states needs networkx: pip install 'checkpoint-handoff[graph]'") from error
+        raise MissingExtra("networkx", "graph", error, "a graph of states") from error
     if not isinstance(environment, Snapshots):
         raise UsageError(f"environment {environment.name!r} has no snapshots; a graph of states needs them")
     here = environment.snapshot()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from handoff.canonical import digest
 from handoff.errors import DataError, HandoffError
@@ -75,7 +75,8 @@ class Generation:
     (``stop``, ``length``, ...; ``None``: the model was not asked), ``stop`` the stop string that ended it.  ``tokens``
     counts generated tokens and ``digest`` is that of their ids (``None`` where a server does not give them).
     ``max_tokens`` is the limit that was asked for, after it was cut to the room in the context.  ``reasoning`` is
-    thinking that a server gave apart from the text.
+    thinking and ``refusal`` a refusal that a server gave apart from the text; ``refusal`` is also what a filter of the
+    server says in place of a reply.
     """
 
     rendered: str
@@ -85,6 +86,12 @@ class Generation:
     digest: str | None = None
     max_tokens: int | None = None
     reasoning: str | None = None
+    refusal: str | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the model declined to answer, or a content filter took its reply or stopped its prompt."""
+        return self.refusal is not None or self.finish == "content_filter"
 
 
 @attrs.frozen
@@ -108,7 +115,8 @@ class Decision:
     generation: Generation | None = None
 
 
-STATUSES = ("parsed", "no_action", "inadmissible", "truncated", "empty", "context_overflow")
+#: ``refused``: the model declined to answer, or a content filter took its reply or stopped its prompt.
+STATUSES = ("parsed", "no_action", "inadmissible", "truncated", "empty", "context_overflow", "refused")
 #: The statuses of a decision that has an action.
 ACTING = ("parsed", "inadmissible")
 
@@ -181,6 +189,10 @@ for _kind in (int, float, bool, str):
 _converter.register_structure_hook_factory(_is_tuple, _strict_tuple)
 _converter.register_structure_hook_factory(
     attrs.has, lambda kind: make_dict_structure_fn(kind, _converter, _cattrs_forbid_extra_keys=True)
+)
+# Records of replies without a refusal keep the form that they had before there was one.
+_converter.register_unstructure_hook(
+    Generation, make_dict_unstructure_fn(Generation, _converter, refusal=override(omit_if_default=True))
 )
 
 

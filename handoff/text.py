@@ -1,7 +1,11 @@
-"""Make untrusted text safe to print: names of tasks, types and policies, and the texts of errors."""
+"""Make untrusted text safe to print and to type: names of tasks, types and policies, paths, and the texts of errors."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import sys
 from collections.abc import Iterable
 
 from handoff.errors import DataError
@@ -13,6 +17,59 @@ def printable(text: str) -> str:
     Such text can neither steer a terminal nor fail to be encoded.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shell_word(text: str | os.PathLike[str]) -> str:
+    """``text`` as one word of a command that a reader may type into a shell.
+
+    A word with characters that the terminal cannot show is written as ``$'...'`` with the bytes of those, as bash, zsh
+    and ksh read it.
+    """
+    text = os.fspath(text)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if text.isprintable() and _has(encoding, text):
+        return shlex.quote(text)
+    letters = (
+        f"\\{letter}" if letter in "\\'" else letter if " " <= letter <= "~" else _as_bytes(letter) for letter in text
+    )
+    return f"$'{''.join(letters)}'"
+
+
+def command(*words: str | os.PathLike[str]) -> str:
+    """A command that a reader may type into a shell."""
+    return " ".join(map(shell_word, words))
+
+
+def _has(encoding: str, text: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _as_bytes(letter: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape"))
+
+
+#: Controls and lone surrogates, and marks that turn the direction of a line, but for line feed and tab.
+_INVISIBLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def csv_text(text: str) -> str:
+    """``text`` as a CSV cell that a spreadsheet shows and does not compute.
+
+    Controls are escapes (``\\x1b``).  A text that begins with ``=``, ``+``, ``-``, ``@`` or a tab, or with apostrophes
+    before one of these, gets an apostrophe in front, which :func:`from_csv` takes away.
+    """
+    shown = _INVISIBLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
+
+
+def from_csv(cell: str) -> str:
+    """The text of a cell that :func:`csv_text` may have written."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def require_printable(what: str, names: Iterable[str]) -> None:

@@ -26,7 +26,7 @@ from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
 from handoff.estimation.table_csv import read_csv
 from handoff.guard.adapter import load as load_adapter
-from handoff.policies.bindings import own_options, resolve
+from handoff.policies.bindings import own_options, require_name, resolve
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
@@ -82,6 +82,7 @@ def run(
     design, adapter = load_protocol(protocol), load_adapter(environment)
     bound = dict(policies or {})
     for name, spec in bound.items():
+        require_name(name)
         if not isinstance(spec, str | Policy):
             raise UsageError(f"policy {name!r} is bound to {spec!r:.60}, which is no spec and no policy")
     values: dict[str, Any] = {"split": adapter.splits[0], **settings}

@@ -1,4 +1,8 @@
-"""The records of a run as flat tables: Parquet, CSV, JSONL."""
+"""The records of a run as flat tables: Parquet, CSV, JSONL.
+
+A CSV may be opened in a spreadsheet, so text in it is made safe (:func:`handoff.text.csv_text`); Parquet and JSONL hold
+every text exactly.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from typing import Any
 import attrs
 
 from handoff import files
-from handoff.errors import StoreError, UsageError
+from handoff.errors import MissingExtra, StoreError, UsageError
 from handoff.runs.folder import MANIFEST
+from handoff.text import csv_text
 
 Rows = Sequence[Mapping[str, Any]]
 FORMATS = ("parquet", "csv", "jsonl")
@@ -56,11 +61,11 @@ def export(
     skipped = None
     chosen = list(dict.fromkeys(formats or FORMATS))
     if "parquet" in chosen and not _has_pyarrow():
-        reason = "Parquet needs pyarrow: pip install 'checkpoint-handoff[report]'"
+        reason = MissingExtra("pyarrow", "report", "it is not installed", "Parquet")
         if formats:
-            raise UsageError(reason)
+            raise reason
         chosen.remove("parquet")
-        skipped = f"no Parquet was written. {reason}"
+        skipped = f"no Parquet was written: {reason}"
     for kind in chosen:
         # An export writes all tables: a file that is there alone is somebody else's.
         present = [path for name in tables if os.path.lexists(path := folder / f"{name}.{kind}")]
@@ -90,7 +95,11 @@ def _csv(table: ExportTable) -> bytes:
     if table.rows:
         writer = csv.DictWriter(text, fieldnames=list(table.columns), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(table.rows)
+        texts = {name for name, kind in table.columns.items() if kind is str}
+        writer.writerows(
+            {name: csv_text(value) if name in texts and value else value for name, value in row.items()}
+            for row in table.rows
+        )
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 

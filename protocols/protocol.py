@@ -17,13 +17,17 @@ import attrs
 
 from handoff import signals
 from handoff.auditing.checks import Audit
+from handoff.environment import Environment
+from handoff.episodes.openings import openings
 from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
 from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
-from handoff.policies.guard import require_attributes
-from handoff.policies.language.options import ModelOptions
-from handoff.policies.policy import Policy
+from handoff.policies.guard import guarded, require_attributes
+from handoff.policies.language.clock import present
+from handoff.policies.language.fit import Fit, Prompting, fit
+from handoff.policies.language.options import ModelOptions, is_greedy
+from handoff.policies.policy import Policy, Served
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
 from handoff.records import Task, to_json
@@ -137,6 +141,27 @@ class Protocol(ABC, Generic[C, R]):
         """The configuration, completed by facts about the policies."""
         return config
 
+    def turns(self, config: C) -> int | None:
+        """The most turns that one episode has; ``None``: no bound is known."""
+        return None
+
+    def repeats(self, config: C) -> tuple[int, str]:
+        """How often a policy plays one task under seeds that differ, and what these episodes are called."""
+        return 1, "episodes"
+
+    def cautions(self, config: C, policies: Mapping[str, Policy]) -> list[str]:
+        """What a user should know before the run, one sentence each."""
+        cautions, (count, episodes) = [], self.repeats(config)
+        for name, policy in policies.items():
+            with guarded(policy, "cautions", name):
+                cautions += [f"policy {name}: {caution}" for caution in policy.cautions()]
+            if count > 1 and policy.temperature is not None and is_greedy(policy.temperature):
+                cautions.append(
+                    f"policy {name}: it samples at temperature 0, so its {count} {episodes} of a task are one, unless "
+                    "the environment is random; give a --temperature above 0"
+                )
+        return cautions
+
     def settings(self) -> tuple[Setting, ...]:
         """All settings, roles included."""
         return tuple(one for cls in (self.config, *self.more_settings) for one in settings(cls))
@@ -176,16 +201,52 @@ class Protocol(ABC, Generic[C, R]):
             signals.run(lambda: introduce(acting))
             for name, policy in acting.items():
                 require_attributes(policy, name)
+            now = present()
+            for name, policy in acting.items():
+                with guarded(policy, "set_time", name):
+                    policy.set_time(now)
             config = self.settle(config, acting)
             described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
+            fits = self._fits(instance, config, tasks, acting)
         failures = instance.call.remarks
 
         async def play(running: Running) -> dict[str, float]:
             return await self.play(config, tasks, acting, running)
 
-        plan = self.plan(tasks, config)
-        return Prepared(environment, options, tasks, acting, stated, plan, play, failures=failures)
+        return Prepared(
+            environment,
+            options,
+            tasks,
+            acting,
+            stated,
+            self.plan(tasks, config),
+            play,
+            failures=failures,
+            cautions=self.cautions(config, acting),
+            fits=fits,
+        )
+
+    def _fits(
+        self, environment: Environment, config: C, tasks: Sequence[Task], policies: Mapping[str, Policy]
+    ) -> dict[str, Fit]:
+        """How many turns fit in the prompts of each language model."""
+        turns = self.turns(config)
+        models: dict[str, Any] = {name: policy for name, policy in policies.items() if isinstance(policy, Prompting)}
+        first = openings(environment, tasks, config.run_seed) if models and turns is not None else []
+
+        async def measure() -> dict[str, Fit]:
+            fits = {}
+            for name, policy in models.items():
+                try:
+                    with guarded(policy, "count", name):
+                        fits[name] = await fit(policy, first, turns or 0)
+                finally:
+                    if isinstance(policy, Served):
+                        await policy.aclose()
+            return {name: one for name, one in fits.items() if one is not None}
+
+        return signals.run(measure) if first else {}
 
 
 def _policies(given: Mapping[str, str | Policy], models: Mapping[str, ModelOptions] | None) -> dict[str, Policy]:

@@ -27,6 +27,7 @@ at the command line.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import tomllib
@@ -38,10 +39,11 @@ import attrs
 
 from handoff import files
 from handoff.errors import DataError, UsageError
-from handoff.policies.bindings import own_options, relative_to
+from handoff.policies.bindings import own_options, relative_to, require_name
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import BUILTIN
 from handoff.protocols.protocol import Protocol
+from handoff.protocols.registry import OWN, load_protocol, plugins
 from handoff.settings import Setting, settings
 
 _TABLES = ("study", "environment_options", "models", "policies")
@@ -90,11 +92,13 @@ def load(path: Path, protocol: Protocol[Any, Any] | None = None) -> StudyFile:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid TOML: {error}") from error
     reader = _Reader(path)
-    listed = [] if protocol is None else [one for one in protocol.settings() if one.in_file]
-    roles = {one.name: one for one in listed if protocol is not None and one.field in protocol.roles}
-    if protocol is not None:
-        shorthand = ["cross"] if len(roles) > 1 else []
-        reader.require_known(form, ["environment", *shorthand, *roles, *_TABLES], "")
+    # Without a protocol the file may be of any.
+    designs = _installed() if protocol is None else [protocol]
+    in_file = [(design, one) for design in designs for one in design.settings() if one.in_file]
+    listed = [] if protocol is None else [one for _, one in in_file]
+    roles = {one.name: one for design, one in in_file if one.field in design.roles}
+    shorthand = ["cross"] if len(roles) > 1 else []
+    reader.require_known(form, ["environment", *shorthand, *roles, *_TABLES], "")
     environment = form.get("environment")
     if environment is not None and not isinstance(environment, str):
         raise DataError(f"{path}: environment must be a name, not {environment!r:.60}")
@@ -104,6 +108,8 @@ def load(path: Path, protocol: Protocol[Any, Any] | None = None) -> StudyFile:
             raise DataError(f"{path}: {key} must be a table, not {table!r:.60}")
     settings_of_study = [one for one in listed if one.name not in roles]
     study = {} if protocol is None else reader.values(tables["study"], settings_of_study, "study.")
+    of_study = dict.fromkeys(one.name for _, one in in_file if one.name not in roles)
+    reader.require_known(tables["study"], of_study, "study.")
     bindings, own = reader.policies(tables["policies"])
     return StudyFile(
         path.name,
@@ -116,6 +122,15 @@ def load(path: Path, protocol: Protocol[Any, Any] | None = None) -> StudyFile:
         reader.model(tables["models"], "models."),
         own,
     )
+
+
+def _installed() -> list[Protocol[Any, Any]]:
+    """All protocols, but those whose package is broken."""
+    designs = []
+    for name in OWN | plugins():
+        with contextlib.suppress(UsageError):
+            designs.append(load_protocol(name))
+    return designs
 
 
 @attrs.frozen
@@ -168,6 +183,10 @@ class _Reader:
         bindings, own = {}, {}
         for name, entry in form.items():
             where = f"policies.{name}"
+            try:
+                require_name(name)
+            except UsageError as error:
+                raise DataError(f"{self.file}: policies: {error}") from None
             if isinstance(entry, str):
                 entry = {"spec": entry}
             if not isinstance(entry, dict) or not isinstance(entry.get("spec"), str):

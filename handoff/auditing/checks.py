@@ -183,7 +183,7 @@ def _check_journal(check: Check, run: Run) -> None:
     try:
         lines = files.read(run.folder / JOURNAL).splitlines()
     except OSError as error:
-        check.failures.append(f"{JOURNAL} remains after the seal, and cannot be read: {error.strerror or error}")
+        check.failures.append(f"{JOURNAL} remains after the seal, and cannot be read: {files.cause(error)}")
         return
     for number, raw in enumerate(lines, start=1):
         where = f"{JOURNAL}, line {number}"

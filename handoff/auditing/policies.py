@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from handoff.auditing.checks import Audit, Check
-from handoff.auditing.descriptions import limits_of, model_problems
+from handoff.auditing.descriptions import limits_of, model_problems, oddities
 from handoff.errors import HandoffError
 from handoff.policies import kinds
 from handoff.policies.form import Limits, form_problems
@@ -128,6 +128,9 @@ class DecisionRules:
         if overflow:
             if decision.text or decision.action is not None:
                 yield "its prompt did not fit, yet it has a text or an action"
+        elif decision.status == "refused" or generation.is_refusal:
+            if decision.status != "refused" or not generation.is_refusal:
+                yield f"its reply ended by {generation.finish!r}, yet it is called {decision.status!r}"
         elif admissible is not None:
             yield from self._text_problems(decision, admissible)
 
@@ -200,4 +203,5 @@ def _check_description(check: Check, name: str, facts: Any) -> None:
     problems = [] if fault is None else [fault]
     if fault is None and spec.kind in kinds.BUILTIN and kind.is_language_model:
         problems += model_problems(spec, facts)
+        check.notes.extend(f"policy {name}: {oddity}" for oddity in oddities(facts))
     check.collect(f"policy {name}", problems)

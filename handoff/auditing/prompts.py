@@ -35,7 +35,8 @@ class Renderer:
                 )
                 continue
             try:
-                self._templates[name] = Template.from_json(form)
+                time = {"now": described["now"]} if "now" in described else {}
+                self._templates[name] = Template.from_json({**form, **time})
             except (DataError, UsageError) as error:
                 check.require(False, f"policy {name}: {error}")
 

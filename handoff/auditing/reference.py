@@ -131,7 +131,10 @@ class Reference:
 
     def _check_tasks(self, available: Sequence[Task]) -> None:
         check = self.audit.check("tasks", "the tasks are what the selection seed draws from the split")
+        config = self.run.config
         for task in self.run.tasks:
+            failure = f"task {task.name} is stated as of split {task.split}, but the protocol's split is {config.split}"
+            check.require(task.split == config.split, failure)
             here = self.tasks.get(task.id)
             present = here is not None
             if not check.require(present, f"no game of digest {task.id[:12]}... (task {task.name}) is there"):

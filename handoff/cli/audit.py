@@ -23,7 +23,7 @@ Examples:
   handoff audit runs/alfworld-0123456789 --records-only      # no environment needed, a second or two
   handoff audit runs/alfworld-0123456789 --register plan.json     # is it the plan that was published before?
 
-Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 interrupted.""",
+Exit code: 0 the run passes, 1 a check failed or was due and not done, 2 the request was wrong, 3 interrupted.""",
 )
 @click.argument("run", type=options.PATH)
 @click.option(
@@ -38,7 +38,7 @@ Exit code: 0 every check passed, 1 a check failed, 2 the request was wrong, 3 in
     cls=Option,
     group="study",
     is_flag=True,
-    help="Check the records against themselves; replay nothing.",
+    help="Check the records against themselves; replay nothing, and name the checks that are left out.",
 )
 @click.option(
     "--template",
@@ -77,7 +77,7 @@ def audit(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Check everything about RUN again: digests, plan, seeds, inputs, every replay and every frontier."""
+    """Check everything about RUN again: digests, plan, seeds, inputs, every replay, frontier and scripted decision."""
     from handoff import progress
     from handoff.cli.output import console
     from handoff.protocols.audit import audit_run

@@ -31,11 +31,12 @@ def export(run: Path, out: Path | None, formats: tuple[str, ...]) -> None:
     """Write the records of RUN as tables that other tools read."""
     from handoff.protocols.export import export as write_tables
     from handoff.protocols.registry import protocol_of_run
+    from handoff.text import shell_word
 
     protocol = protocol_of_run(run)
     tables = protocol.tables(protocol.load(run))
     result = write_tables(run, tables, run / "export" if out is None else out, formats or None)
     for path, rows in result.written:
-        click.echo(f"{path}: {rows} rows")
+        click.echo(f"{shell_word(path)}: {rows} rows")
     if result.skipped:
         click.echo(result.skipped, err=True)

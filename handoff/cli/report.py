@@ -47,13 +47,14 @@ def report(
     are owed: the counts so far."""
     from handoff.cli.output import console
     from handoff.protocols.registry import protocol_of_run
+    from handoff.text import shell_word
 
     protocol = protocol_of_run(run)
     shown, loaded = protocol.report(), protocol.load(run)
     document = shown.document(loaded, chosen, None if external is None else protocol.load(external))
     if html is not None:
         for path in shown.write(loaded, document, Path(html) if html else None):
-            click.echo(f"wrote {path}", err=as_json)
+            click.echo(f"wrote {shell_word(path)}", err=as_json)
         if not as_json:
             return
     if as_json:

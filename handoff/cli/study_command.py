@@ -20,9 +20,10 @@ from handoff.episodes.start import Where
 from handoff.errors import UsageError
 from handoff.policies.language.options import ModelOptions
 from handoff.protocols.protocol import Protocol
+from handoff.runs.launch import Prepared
 
 #: A plan does not wait for a server that may come back.
-_IMPATIENT = {"patience": 3.0, "timeout": 2.0}
+_IMPATIENT = {"patience": 3.0, "timeout": 10.0}
 
 
 @attrs.frozen
@@ -140,7 +141,10 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.guard.host_state import working_folder
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
+    from handoff.report.terminal import line as show_line
+    from handoff.report.terminal import say
     from handoff.runs.register import register
+    from handoff.text import shell_word
 
     here = working_folder()  # an adapter may change it
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
@@ -170,22 +174,38 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     remarks = console(stderr=True, quiet=request.quiet)
     plan = console() if request.dry_run and not request.as_json else remarks
     for line in report.plan_lines(prepared.identity, folder):
-        plan.print(line, soft_wrap=True)
+        show_line(plan, line)
+    for name, fit in prepared.fits.items():
+        show_line(plan, f"policy {name}: {fit.sentence()}", style="" if fit.fits else "yellow")
+    for caution in prepared.cautions:
+        show_line(plan, caution, style="yellow")
     if request.register is not None:
         register(here / request.register, prepared.identity, len(prepared.plan), here / folder)
-        plan.print(f"registered plan: {request.register} (digest {prepared.digest[:12]}...)", soft_wrap=True)
+        show_line(plan, f"registered plan: {shell_word(request.register)} (digest {prepared.plan_digest[:12]}...)")
     if request.dry_run:
         if request.as_json:
-            click.echo(json.dumps({"folder": str(folder), "digest": prepared.digest, **prepared.identity}, indent=2))
+            click.echo(json.dumps(_plan(prepared, folder), indent=2))
         return
     for remark in prepared.run(here / folder, request.where, progress.for_console(remarks, request.quiet)):
-        remarks.print(remark, style="yellow")
-    run = protocol.load(here / folder)
+        say(remarks, remark, style="yellow")
+    run = attrs.evolve(protocol.load(here / folder), folder=folder)  # commands name it as the user did
     if request.as_json:
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
     else:
         report.show_result(console(), run)
-        click.echo(f"\nrun folder: {folder}\ncheck it:   handoff audit {folder}")
+        click.echo()
+        for name, text in {"run folder": shell_word(folder), **report.next_commands(run)}.items():
+            click.echo(f"{name + ':':<11} {text}")
+
+
+def _plan(prepared: Prepared, folder: Path) -> dict[str, Any]:
+    """The plan as JSON."""
+    form = {"folder": str(folder), "digest": prepared.digest, **prepared.identity}
+    if prepared.fits:
+        form["fits"] = {name: fit.to_json() for name, fit in prepared.fits.items()}
+    if prepared.cautions:
+        form["cautions"] = list(prepared.cautions)
+    return form
 
 
 def _roles(

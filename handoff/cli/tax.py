@@ -80,6 +80,7 @@ def tax(
     from handoff.report import terminal
     from handoff.report.tax import document as tax_numbers
     from handoff.report.tax import page
+    from handoff.text import shell_word
 
     counts = read_counts(base), read_counts(post)
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
@@ -90,7 +91,7 @@ def tax(
     document = tax_numbers.document(*counts, compared, routed, early, more)
     if html is not None:
         for path in page.write(document, page_path(html, base, post), [base, post, *sum(pairs, ())]):
-            click.echo(f"wrote {path}", err=as_json)
+            click.echo(f"wrote {shell_word(path)}", err=as_json)
         if not as_json:
             return
     if as_json:

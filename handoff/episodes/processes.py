@@ -193,3 +193,5 @@ class Processes(Workers):
                 line.executor.end()
             else:
                 line.executor.shutdown(wait=False)
+        for line in self._lines:
+            line.executor.join()

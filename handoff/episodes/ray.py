@@ -29,7 +29,7 @@ from handoff import __version__
 from handoff.canonical import canonical, differing_keys
 from handoff.episodes.host import Host, WorkerLost
 from handoff.episodes.places import Workers
-from handoff.errors import HandoffError, Interrupted, UsageError
+from handoff.errors import HandoffError, Interrupted, MissingExtra, UsageError
 from handoff.guard import adapter
 
 #: Seconds in which all workers of a healthy cluster start.  Until then episodes wait for all of them, so that the first
@@ -295,8 +295,8 @@ def _connect(address: str) -> tuple[Any, _Connection | None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
-    except ImportError:
-        raise UsageError("--ray needs the package ray: pip install 'checkpoint-handoff[ray]'") from None
+    except ImportError as error:
+        raise MissingExtra("ray", "ray", error, "--ray") from None
     if ray.is_initialized():
         return ray, None
     if address.startswith("ray://"):

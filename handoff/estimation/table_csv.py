@@ -21,6 +21,7 @@ import numpy as np
 from handoff import files
 from handoff.errors import DataError
 from handoff.estimation.table import Table
+from handoff.text import from_csv
 
 REQUIRED = ("task", "type", "seed", "reacher", "solver", "arrived", "won")
 OPTIONAL = ("bridge", "arrival", "actions")
@@ -102,7 +103,7 @@ def _row(where: str, line: int, text: dict[str, str]) -> _CsvRow:
             raise DataError(f"{where}: arrival is {text['arrival'] or 'empty'} where arrived is {int(arrived)}")
     if "actions" in text:
         actions = _steps(where, "actions", text["actions"])
-    keys = {name: text[name] for name in REQUIRED[:5]}
+    keys = {name: from_csv(text[name]) for name in REQUIRED[:5]}
     return _CsvRow(line, **keys, arrived=arrived, won=won, bridge=bridge, arrival=arrival, actions=actions)
 
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from handoff import registry, signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
+from handoff.files import way_out
 from handoff.guard.failures import failure
 from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
@@ -184,7 +185,7 @@ class Call:
         if isinstance(error, _Wrong):
             return EnvironmentFault(f"{words} returned what it must not: {error}; {advice}")
         if not isinstance(error, HandoffError):
-            return EnvironmentFault(f"{words} raised {failure(error)}; {advice}")
+            return EnvironmentFault(f"{words} raised {failure(error)}; {way_out(error) or advice}")
         if contract and isinstance(error, UsageError | DataError):
             if not self._task:
                 return error

@@ -29,6 +29,8 @@ class Counts:
     remark: str = ""
     #: Names by which people call the tasks, where these differ from the ids.
     names: Mapping[str, str] = attrs.Factory(dict)
+    #: Tasks whose counted rollouts are all equal; ``None``: the counts do not tell.
+    alike: int | None = None
 
     def __attrs_post_init__(self) -> None:
         if not len(self.tasks) == len(self.n_T) == len(self.c_T):
@@ -54,6 +56,18 @@ class Counts:
     def rollouts(self) -> int:
         """The fewest rollouts that a task has: the greatest budget for which pass@k is known."""
         return int(self.n_T.min())
+
+    @property
+    def repeated(self) -> str | None:
+        """A warning where all rollouts of most tasks are equal, so that they say no more than one."""
+        if self.alike is None or 2 * self.alike <= len(self.tasks):
+            return None
+        low, high = int(self.n_T.min()), int(self.n_T.max())
+        rollouts = f"{low}" if low == high else f"{low} to {high}"
+        return (
+            f"On {self.alike} of {len(self.tasks)} tasks ({self.alike / len(self.tasks):.1%}) all {rollouts} rollouts "
+            f"of {self.name} are equal: there they are one rollout, and pass@k is pass@1 for every k."
+        )
 
     def in_order_of(self, tasks: Sequence[str]) -> Counts:
         """The same counts with the tasks in another order."""

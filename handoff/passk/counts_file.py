@@ -12,6 +12,7 @@ from handoff import files
 from handoff.canonical import parse
 from handoff.errors import DataError, UsageError
 from handoff.passk.counts import Counts
+from handoff.text import from_csv
 
 COLUMNS = ("task", "n", "c")
 #: Rollouts of a task, at most: hypergeometric draws are limited to 10^9.
@@ -59,7 +60,7 @@ def _csv(text: str, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             where = f"{path}, line {reader.line_num}"
             if len(fields) != len(header):
                 raise DataError(f"{where}: {len(fields)} fields, but the header has {len(header)}")
-            yield where, {name: field.strip() for name, field in zip(header, fields, strict=True)}
+            yield where, {name: from_csv(field.strip()) for name, field in zip(header, fields, strict=True)}
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 

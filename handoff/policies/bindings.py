@@ -9,12 +9,13 @@ from typing import Any
 
 import attrs
 
-from handoff.errors import UsageError
+from handoff.errors import MissingExtra, UsageError
 from handoff.policies import kinds
 from handoff.policies.guard import guarded
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.policy import Policy
 from handoff.policies.specs import Spec
+from handoff.text import command
 
 
 def is_spec(text: str) -> bool:
@@ -31,8 +32,16 @@ def make(text: str, options: ModelOptions | None = None) -> Policy:
     It is to be introduced (:func:`introduce`) before it is described.  Raises :class:`~handoff.errors.UsageError` for
     an unknown kind, a bad argument, or a library that is not installed.
     """
+    return _make(text, text, options)
+
+
+def _make(name: str, text: str, options: ModelOptions | None) -> Policy:
+    """The policy of one name, which a sentence about a missing library names."""
     spec = Spec.parse(text)
-    return kinds.find(spec.kind).make(spec, options)
+    try:
+        return kinds.find(spec.kind).make(spec, options)
+    except MissingExtra as error:
+        raise error.of(f"policy {name}" if name == text else f"policy {name} ({text})") from None
 
 
 def make_policies(specs: Mapping[str, str], models: Mapping[str, ModelOptions] | None = None) -> dict[str, Policy]:
@@ -41,11 +50,10 @@ def make_policies(specs: Mapping[str, str], models: Mapping[str, ModelOptions] |
     policies: dict[str, Policy] = {}
     shared: list[tuple[str, ModelOptions | None, Policy]] = []
     for name, text in specs.items():
-        spec, options = Spec.parse(text), models.get(name)
-        kind = kinds.find(spec.kind)
+        options = models.get(name)
         twin = next((policy for other, same, policy in shared if (other, same) == (text, options)), None)
-        policies[name] = twin or kind.make(spec, options)
-        if kind.is_language_model:
+        policies[name] = twin or _make(name, text, options)
+        if kinds.find(Spec.parse(text).kind).is_language_model:
             shared.append((text, options, policies[name]))
     return policies
 
@@ -86,6 +94,14 @@ def relative_to(text: str, folder: Path) -> str:
     return f"{spec.kind}:{folder / spec.argument}"
 
 
+def require_name(name: str) -> None:
+    """Raise :class:`~handoff.errors.UsageError` for what cannot be a policy's name on a command line."""
+    if not name or name != name.strip():
+        raise UsageError(f"a policy's name is not empty and has no blank at its ends (got {name!r})")
+    if "/" in name or "," in name or not name.isprintable():
+        raise UsageError(f"a policy's name holds no slash, comma or control character (got {name!r:.60})")
+
+
 def bind(bindings: Sequence[str]) -> dict[str, str]:
     """``name=spec`` strings as a mapping.  Raises :class:`~handoff.errors.UsageError` for a malformed binding or a
     name that is bound twice."""
@@ -95,8 +111,7 @@ def bind(bindings: Sequence[str]) -> dict[str, str]:
         if not equals or not name.strip() or not spec.strip():
             raise UsageError(f"write -p NAME=SPEC, such as -p sft=noisy:0.3 (got {binding!r})")
         name, spec = name.strip(), spec.strip()
-        if "/" in name or "," in name or not name.isprintable():
-            raise UsageError(f"a policy's name holds no slash, comma or control character (got {name!r})")
+        require_name(name)
         if bound.get(name, spec) != spec:
             raise UsageError(f"policy {name!r} is bound twice: to {bound[name]!r} and to {spec!r}")
         bound[name] = spec
@@ -121,5 +136,7 @@ def resolve(
             if ":" in name:
                 kinds.find(Spec.parse(name).kind)  # raises: a misspelt kind is likelier than a name with a colon
             known = ", ".join(sorted({*bound, *defaults})) or "none"
-            raise UsageError(f"policy {name!r} is not bound (bound: {known}); bind it by -p {name}=SPEC")
+            raise UsageError(
+                f"policy {name!r} is not bound (bound: {known}); bind it by {command('-p', f'{name}=SPEC')}"
+            )
     return specs

@@ -3,6 +3,8 @@
 It asks the same requests one at a time, all at once, in reverse order, and with half of them left out; then it asks the
 policy made afresh.  It counts decisions that are equal in full: text, token ids, status, action.  A server cannot be
 restarted from here: its answers can be kept and compared after somebody has restarted it.
+
+It also says what the model's chat template takes from earlier replies, where that is known.
 """
 
 from __future__ import annotations
@@ -17,9 +19,13 @@ from handoff import files, signals
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import DataError, UsageError
 from handoff.policies import Policy, Request, Turn, introduce
-from handoff.policies.guard import activate, ask, close, description
+from handoff.policies.guard import activate, ask, close, description, guarded
+from handoff.policies.language.fit import Prompting
 from handoff.records import Decision, Record, Task, to_json
 from handoff.seeds import derive
+
+#: The time that prompts show here, so that answers that were kept can be compared on another day.
+NOW = "2000-01-01T12:00:00"
 
 
 @attrs.frozen
@@ -50,6 +56,10 @@ class Diagnosis:
     statuses: dict[str, int]
     #: Digest of the decisions that were asked for one at a time.
     fingerprint: str
+    #: What is known of the chat template (:meth:`handoff.policies.language.model.Speaker.chat_facts`).
+    chat: dict[str, Any] = attrs.Factory(dict)
+    #: What a user should know before a run, each as the rest of a sentence.
+    cautions: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -63,6 +73,8 @@ class Diagnosis:
             "comparisons": [attrs.asdict(agreement) for agreement in self.agreements],
             "statuses": self.statuses,
             "fingerprint": self.fingerprint,
+            **({"chat_template": self.chat} if self.chat else {}),
+            **({"cautions": list(self.cautions)} if self.cautions else {}),
         }
 
 
@@ -102,8 +114,7 @@ def examine(
     if keep is not None and keep.exists():
         _read(keep)  # nothing but earlier answers is written over
     batch = requests(count)
-    signals.run(lambda: introduce({name: policy}))
-    activate(policy, name)
+    _prepare(policy, name)
     alone = [ask(policy, [request], name)[0] for request in batch]
     half = alone[: len(alone) // 2]
     agreements = [
@@ -115,8 +126,7 @@ def examine(
         close(policy, name)
         fresh = again()
         try:
-            signals.run(lambda: introduce({name: fresh}))
-            activate(fresh, name)
+            _prepare(fresh, name)
             agreements.append(_compare("after a restart", alone, ask(fresh, batch, name)))
         finally:
             close(fresh, name)
@@ -132,7 +142,19 @@ def examine(
     for decision in alone:
         statuses[decision.status] = statuses.get(decision.status, 0) + 1
     facts = {key: value for key, value in description(policy, name).items() if key not in ("prompt",)}
-    return Diagnosis(name, facts, tuple(agreements), statuses, digest(forms))
+    chat = policy.speaker.chat_facts() if isinstance(policy, Prompting) else {}
+    # The facts say already what the template rewrites.
+    with guarded(policy, "cautions", name):
+        cautions = tuple(caution for caution in policy.cautions() if chat.get("in_words", caution) not in caution)
+    return Diagnosis(name, facts, tuple(agreements), statuses, digest(forms), chat, cautions)
+
+
+def _prepare(policy: Policy, name: str) -> None:
+    """Get the policy ready to be asked."""
+    signals.run(lambda: introduce({name: policy}))
+    with guarded(policy, "set_time", name):
+        policy.set_time(NOW)
+    activate(policy, name)
 
 
 def _compare(name: str, expected: Sequence[Any], decisions: Sequence[Decision]) -> Agreement:

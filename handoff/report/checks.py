@@ -7,6 +7,7 @@ from rich.console import Console
 from handoff.auditing.checks import Audit, Check, State
 from handoff.conformance.suite import FAILED, PASSED, SKIPPED, ConformanceReport
 from handoff.policies.doctor import Diagnosis
+from handoff.policies.language.fingerprint import Fingerprint
 from handoff.report.sheet import Sheet, SheetCell, SheetRow
 from handoff.report.terminal import line, show_sheet
 
@@ -69,12 +70,23 @@ def show_conformance(console: Console, report: ConformanceReport) -> None:
 def show_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """The policy, what was compared, and the first difference of each kind."""
     line(console, f"{diagnosis.name}: {diagnosis.facts.get('spec', '')}", "bold")
-    for key in ("engine", "digests", "tokens", "guarantee"):
+    for key in ("answers_as", "engine", "digests", "tokens", "guarantee"):
         value = diagnosis.facts.get(key)
         if isinstance(value, dict):
             value = ", ".join(f"{name} {entry}" for name, entry in value.items() if entry not in (None, {}, ""))
         if value:
             line(console, f"  {key}: {value}")
+    if "fingerprint" in diagnosis.facts:
+        fingerprint = Fingerprint.from_json(diagnosis.facts["fingerprint"])
+        replies = ", ".join(reply[:12] if reply else "none" for reply in fingerprint.replies)
+        line(console, f"  model's fingerprint: of {fingerprint.of}: {replies}")
+        if (limits := fingerprint.limits()) is not None:
+            line(console, f"  model's fingerprint: {limits}", "yellow")
+    if diagnosis.chat:
+        time = "; it shows the time" if diagnosis.chat["reads_clock"] else ""
+        line(console, f"  chat template: {diagnosis.chat['in_words']}{time}")
+    for caution in diagnosis.cautions:
+        line(console, f"  caution: {caution}", "yellow")
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(diagnosis.statuses.items()))
     line(console, f"  replies: {statuses}")
     rows = tuple(

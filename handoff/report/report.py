@@ -18,6 +18,7 @@ from handoff.estimation.method import Intervals
 from handoff.report import html, terminal
 from handoff.report.format import Json
 from handoff.report.sheet import Content
+from handoff.text import command, shell_word
 
 
 @attrs.frozen
@@ -81,7 +82,14 @@ class Report(abc.ABC, Generic[S, D]):
     def plan_lines(self, identity: Mapping[str, Any], folder: Path) -> list[str]:
         """What a run with this identity is going to do, one statement per line."""
         tasks, split = len(identity["tasks"]), identity["protocol"].get("split")
-        return [f"{identity['environment']['name']}, split {split}: {tasks} tasks", f"run folder: {folder}"]
+        return [f"{identity['environment']['name']}, split {split}: {tasks} tasks", f"run folder: {shell_word(folder)}"]
+
+    def next_commands(self, study: S) -> Mapping[str, str]:
+        """What to type after a run, under a word for what it is for."""
+        return {
+            "look at it": command("handoff", "report", study.folder),
+            "check it": command("handoff", "audit", study.folder),
+        }
 
     def show_result(self, console: Console, study: S) -> None:
         """What a run prints at its end."""

@@ -14,6 +14,9 @@ from handoff.estimation.estimands import DECLARED
 from handoff.report.format import Measure, counted, decimal, interval, percent, points
 from handoff.report.plots import Figure
 
+#: Columns for which the half of a page has room.
+COLUMNS_OF_HALF_A_PAGE = 5
+
 
 @attrs.frozen
 class SheetCell:
@@ -68,6 +71,11 @@ class Section:
     sentences: Sequence[str] = ()
     sheets: Sequence[Sheet] = ()
     figures: Sequence[Figure] = ()
+
+    @property
+    def wide(self) -> bool:
+        """A sheet has too many columns for the half of a page."""
+        return any(len(sheet.columns) > COLUMNS_OF_HALF_A_PAGE for sheet in self.sheets)
 
     @property
     def shown(self) -> bool:

@@ -11,8 +11,9 @@ from handoff import __version__
 from handoff.environment import Environment
 from handoff.errors import UsageError
 from handoff.policies.guard import description
-from handoff.policies.policy import Policy
+from handoff.policies.policy import OBSERVED, Policy
 from handoff.records import Task, to_json
+from handoff.runs.run import protocol_of
 from handoff.text import require_printable
 
 #: Records that a plan may have: beyond this a typing error is likelier than a study.
@@ -36,6 +37,25 @@ def describe(given: str | Policy, policy: Policy, name: str | None = None) -> di
     if isinstance(given, str):
         return {"spec": given, **described}
     return {"spec": f"python:{type(given).__module__}.{type(given).__qualname__}", "kind": "python", **described}
+
+
+#: Entries of a manifest's protocol that tell what was observed of the models.
+OBSERVED_BY_PROTOCOLS = frozenset({"prompt_groups"})
+
+
+def commanded(identity: Any) -> Any:
+    """The part of an identity that follows from the command alone, without what was observed of the models."""
+    protocol = protocol_of(identity)
+    if OBSERVED_BY_PROTOCOLS & set(protocol):
+        identity = {**identity, "protocol": {k: v for k, v in protocol.items() if k not in OBSERVED_BY_PROTOCOLS}}
+    policies = identity.get("policies") if isinstance(identity, Mapping) else None
+    if not isinstance(policies, Mapping):
+        return identity
+
+    def without(facts: Any) -> Any:
+        return {key: facts[key] for key in facts if key not in OBSERVED} if isinstance(facts, Mapping) else facts
+
+    return {**identity, "policies": {name: without(facts) for name, facts in policies.items()}}
 
 
 def identity(

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from handoff import signals
-from handoff.canonical import digest
+from handoff.canonical import canonical, digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError
+from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError, UsageError
 from handoff.policies import Policy, Served
-from handoff.policies.guard import close, guarded
+from handoff.policies.guard import guarded
+from handoff.policies.language.fit import Fit
 from handoff.progress import Progress, Silent
 from handoff.records import Task
 from handoff.runs.chain import Key
+from handoff.runs.identity import OBSERVED_BY_PROTOCOLS, commanded
+from handoff.runs.run import protocol_of
 from handoff.runs.store import Store
+from handoff.text import shell_word
 
 
 @attrs.frozen
@@ -51,15 +57,24 @@ class Prepared:
     remarks: Mapping[str, Any] = attrs.Factory(dict)
     #: Failures that stopped nothing, for the user.
     failures: Sequence[str] = ()
+    #: What a user should know before the run, one sentence each.
+    cautions: Sequence[str] = ()
+    #: How many turns fit in the prompts of each language model.
+    fits: Mapping[str, Fit] = attrs.Factory(dict)
 
     @property
     def digest(self) -> str:
         return digest(dict(self.identity))
 
     @property
+    def plan_digest(self) -> str:
+        """Digest of the part of the identity that follows from the command alone."""
+        return digest(commanded(self.identity))
+
+    @property
     def default_folder(self) -> Path:
         """Where the run goes unless told otherwise: the same for the same command, so that typing it again resumes."""
-        return Path("runs") / f"{self.environment}-{self.digest[:10]}"
+        return Path("runs") / f"{self.environment}-{self.plan_digest[:10]}"
 
     def run(
         self,
@@ -85,9 +100,9 @@ class Prepared:
         folder, where = folder.absolute(), where or Where()
         if where.step_timeout is not None:
             host["step_timeout"] = where.step_timeout
-        with Store(folder, self.identity, self.plan, host) as store:
+        with Store(folder, self.identity, self.plan, host, partial(self._hold, folder)) as store:
             try:
-                remarks = [*self.failures, *store.dropped]
+                remarks = [*self.failures, *store.dropped, *store.remarks]
                 if store.owed:
                     remarks += self._work(store, where, progress or Silent(), concurrency)
                 store.complete()
@@ -106,18 +121,53 @@ class Prepared:
                 error.args = (f"{error}; {_owed(store)}",)
                 raise
 
+    def _hold(self, folder: Path, theirs: Mapping[str, Any]) -> list[str]:
+        """Whether the models that answer now are those of the run in ``folder``, which ``theirs`` identifies."""
+        remarks = []
+        for name, policy in self.policies.items():
+            try:
+                with guarded(policy, "resume_from", name):
+                    more = [str(remark) for remark in policy.resume_from(theirs["policies"][name])]
+                remarks += [f"policy {name}: {remark}" for remark in more]
+            except UsageError as error:
+                raise StoreError(
+                    f"{folder} cannot go on: policy {name}: {error}. Nothing was changed there: serve the model that "
+                    "the run was begun with and type the same command, or choose another --out"
+                ) from error
+        for key in sorted(OBSERVED_BY_PROTOCOLS):
+            before, now = (canonical(protocol_of(one).get(key)).decode() for one in (theirs, self.identity))
+            if before not in (now, "null"):
+                raise StoreError(f"{folder} cannot go on: its {key} were {before}, and are {now}; choose another --out")
+            if before != now:
+                remarks.append(f"the {key} are {now}, which the run does not declare: its audit will say so")
+        return remarks
+
     def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:
         """Finish the owed records.  Returns remarks on how the work went."""
         pool = Pool(start(self.environment, self.options, where))
+        seconds: dict[str, float] = {}
         remarks: list[str] = []
         try:
             running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
             seconds = signals.run(lambda: self._carry_out(running, remarks))
         finally:
             pool.close()
-            closed = (close(policy, name) for name, policy in self.policies.items())
-            remarks += [failure for failure in closed if failure is not None]
-        store.note_timings(seconds)
+            named: dict[str, list[str]] = {}
+            for name, policy in self.policies.items():
+                with _remarked(remarks), guarded(policy, "close", name):
+                    policy.close()
+                with _remarked(remarks), guarded(policy, "system_fingerprints", name):
+                    named[name] = [str(entry) for entry in policy.system_fingerprints()]
+            systems = store.note_timings(seconds, named)
+        for name, policy in self.policies.items():
+            with _remarked(remarks), guarded(policy, "remarks", name):
+                remarks += [f"policy {name}: {remark}" for remark in policy.remarks()]
+            entries = systems.get(name, [])
+            if len(entries) > 1:
+                remarks.append(
+                    f"policy {name}: its servers named {len(entries)} system fingerprints ({', '.join(entries)}): "
+                    "their software or hardware is not the same, or changed while the run went on"
+                )
         return [*pool.remarks(), *remarks]
 
     def _lanes(self, workers: int) -> int:
@@ -129,15 +179,21 @@ class Prepared:
         finally:
             for name, policy in self.policies.items():
                 if isinstance(policy, Served):
-                    try:
-                        with guarded(policy, "aclose", name):
-                            await policy.aclose()
-                    except PolicyFault as error:  # it stops nothing
-                        remarks.append(str(error))
+                    with _remarked(remarks), guarded(policy, "aclose", name):
+                        await policy.aclose()
+
+
+@contextlib.contextmanager
+def _remarked(remarks: list[str]) -> Iterator[None]:
+    """Add the failure of a policy that is closed to ``remarks``: it stops nothing."""
+    try:
+        yield
+    except PolicyFault as error:
+        remarks.append(str(error))
 
 
 def _owed(store: Store) -> str:
     return (
-        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {store.folder}: "
+        f"{store.owed} of {store.planned} records are owed. What is finished is kept in {shell_word(store.folder)}: "
         "type the same command to go on"
     )

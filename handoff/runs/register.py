@@ -1,4 +1,4 @@
-"""A plan that is registered before the run: the digest of the run's identity, in a file for a public place.
+"""A plan that is registered before the run: the digest of what was commanded, in a file for a public place.
 
 An audit knows a run by its folder alone.  It cannot know that the folder is not the best of ten, or a favourable part
 of a larger one.  Whoever publishes the plan before the first episode shows that it was chosen before its outcome was
@@ -19,6 +19,7 @@ from handoff import files
 from handoff.canonical import differing_keys, digest, parse
 from handoff.errors import DataError, StoreError, UsageError
 from handoff.runs.folder import JOURNAL, MANIFEST, RECORDS
+from handoff.runs.identity import commanded
 
 #: Version of the form.
 FORMAT = 1
@@ -29,8 +30,10 @@ MOST_BYTES = 2**20
 def registered_plan(identity: Mapping[str, Any], records: int) -> dict[str, Any]:
     """The plan of a run with this ``identity`` and so many ``records``, as it is published.
 
-    ``digest`` covers everything that the results depend on; the rest says in words of what it is the digest.
+    ``digest`` covers everything that follows from the command, and not what was observed of the models that answer,
+    which can differ from one introduction to the next; the rest says in words of what it is the digest.
     """
+    identity = commanded(identity)
     tasks = [task["id"] for task in identity["tasks"]]
     policies = identity["policies"]
     return {
@@ -73,7 +76,7 @@ def register(path: Path, identity: Mapping[str, Any], records: int, folder: Path
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, text.encode() + b"\n")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; choose another --register") from error
+        raise StoreError(f"cannot write {path}: {files.cause(error)}") from error
     return True
 
 
@@ -81,11 +84,11 @@ def read_registered(path: Path) -> dict[str, Any]:
     """The plan in a file.  Raises :class:`~handoff.errors.UsageError` if it cannot be read and
     :class:`~handoff.errors.DataError` if it is none."""
     try:
-        raw = files.read(path, MOST_BYTES)
+        text = files.text_of(files.read(path, MOST_BYTES), str(path))
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {path}: {files.cause(error)}") from error
     try:
-        plan = parse(raw)
+        plan = parse(text)
     except ValueError as error:
         raise DataError(f"{path} is not a registered plan: it is not valid JSON ({error})") from error
     if not isinstance(plan, dict) or plan.get("format") != FORMAT or not isinstance(plan.get("digest"), str):

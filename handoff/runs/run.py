@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from handoff.policies.policy import Request, Turn
 from handoff.records import Decision, Record, Step, Task, from_json
 from handoff.runs.chain import Key
 from handoff.runs.folder import read_manifest, read_seal
-from handoff.text import require_printable
+from handoff.text import command, require_printable
 
 C = TypeVar("C")
 
@@ -107,7 +108,7 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     if stated.get("name") != protocol:
         raise DataError(
             f"{folder} holds a run of the protocol {stated.get('name')!r:.40}, not {protocol!r}; "
-            f"`handoff report {folder}` shows it"
+            f"`{command('handoff', 'report', folder)}` shows it"
         )
     for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
         if type(identity.get(key)) is not kind:
@@ -117,8 +118,10 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     tasks = tuple(from_json(Task, form, f"{folder}: task in manifest") for form in identity["tasks"])
     require_printable("task", [word for task in tasks for word in (task.id, task.name, task.type, task.split)])
     require_printable("policy", identity["policies"])
-    if len({task.id for task in tasks}) != len(tasks):
-        raise DataError(f"{folder}: the manifest lists a task twice")
+    times = Counter(task.id for task in tasks)
+    twice = next((task.name for task in tasks if times[task.id] > 1), None)
+    if twice is not None:
+        raise DataError(f"{folder}: the manifest lists the task {twice:.80} twice")
     return {
         "folder": folder,
         "manifest": manifest,

@@ -24,7 +24,7 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -45,6 +45,10 @@ from handoff.runs.folder import (
     read_manifest,
     read_seal,
 )
+from handoff.runs.identity import commanded
+
+#: The entry of ``timings.json`` about the servers' software and hardware.
+SYSTEMS = "system_fingerprints"
 
 
 class Store:
@@ -53,11 +57,19 @@ class Store:
     Records are sealed in the order of ``plan``; :meth:`finish` may be called in any order.
     """
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any], plan: Sequence[Key], host: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        identity: Mapping[str, Any],
+        plan: Sequence[Key],
+        host: Mapping[str, Any],
+        hold: Callable[[Mapping[str, Any]], list[str]] = lambda theirs: [],
+    ) -> None:
         """Create the run in ``folder``, or continue the same run.
 
         ``identity`` is everything that the results depend on; ``host`` are remarks (paths, versions) that they do not
-        depend on.
+        depend on.  ``hold`` compares what was observed of the models with the identity of the run that is continued,
+        before anything is written: it raises, or returns remarks.
         Raises :class:`~handoff.errors.StoreError` if another process writes there, if the folder holds another
         configuration (naming the keys that differ) or something else, or if it cannot be written.
         """
@@ -71,6 +83,8 @@ class Store:
         self._records: FileIO | None = None
         self._journal: FileIO | None = None
         self.dropped: list[str] = []
+        #: On how the run is continued.
+        self.remarks: list[str] = []
         with self._disk("create"):
             if not (folder / SEAL).exists():
                 folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +95,7 @@ class Store:
                 self._take_lock()
         try:
             with self._disk("open"):
-                manifest = self._manifest(identity, host)
+                manifest = self._manifest(identity, host, hold)
                 self._head = str(manifest["digest"])
                 self._resume()
         except BaseException:
@@ -143,16 +157,31 @@ class Store:
             with contextlib.suppress(*(() if self._lock is not None else (OSError,))):
                 (self.folder / JOURNAL).unlink(missing_ok=True)
 
-    def note_timings(self, timings: Mapping[str, float]) -> None:
-        """Keep wall-clock seconds by phase, added to those of earlier parts of the same run."""
+    def note_timings(
+        self, timings: Mapping[str, float], systems: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, list[str]]:
+        """Keep wall-clock seconds by phase, added to those of earlier parts of the same run, and the system
+        fingerprints that servers named, by policy.  Returns those of all parts."""
         path = self.folder / TIMINGS
-        total = dict(timings)
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            for name, seconds in parse(files.read(path)).items():
-                if isinstance(seconds, int | float):
-                    total[str(name)] = total.get(str(name), 0.0) + float(seconds)
-        with self._disk("write"):
-            files.write_atomically(path, canonical({k: round(v, 3) for k, v in total.items()}) + b"\n")
+        total, named = dict(timings), {name: set(entries) for name, entries in (systems or {}).items() if entries}
+        earlier: Any = None
+        with contextlib.suppress(OSError, ValueError):
+            earlier = parse(files.read(path))
+        for name, entry in (earlier if isinstance(earlier, dict) else {}).items():
+            if isinstance(entry, int | float):
+                total[name] = total.get(name, 0.0) + float(entry)
+            elif name == SYSTEMS and isinstance(entry, dict):
+                for policy, entries in entry.items():
+                    if isinstance(entries, list) and all(isinstance(one, str) for one in entries):
+                        named.setdefault(policy, set()).update(entries)
+        form: dict[str, Any] = {name: round(seconds, 3) for name, seconds in total.items()}
+        both = {policy: sorted(entries) for policy, entries in named.items()}
+        if both:
+            form[SYSTEMS] = both
+        if form:
+            with self._disk("write"):
+                files.write_atomically(path, canonical(form) + b"\n")
+        return both
 
     def close(self) -> None:
         for file in (self._records, self._journal, self._lock):
@@ -174,7 +203,12 @@ class Store:
                 ) from None
             raise
 
-    def _manifest(self, identity: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+    def _manifest(
+        self,
+        identity: Mapping[str, Any],
+        host: Mapping[str, Any],
+        hold: Callable[[Mapping[str, Any]], list[str]],
+    ) -> dict[str, Any]:
         path = self.folder / MANIFEST
         mine = {"format": FORMAT, "identity": dict(identity), "digest": digest(dict(identity)), "host": dict(host)}
         if not path.exists():
@@ -183,12 +217,13 @@ class Store:
             files.write_atomically(path, canonical(mine) + b"\n")
             return mine
         theirs = read_manifest(self.folder)
-        if theirs["digest"] != mine["digest"]:
-            names = ", ".join(differing_keys(theirs["identity"], mine["identity"]))
+        names = ", ".join(differing_keys(commanded(theirs["identity"]), commanded(identity)))
+        if names:
             raise StoreError(
                 f"{self.folder} holds a run of another configuration; these keys differ: {names}. "
                 "Choose another --out, or type the command that the run was started with"
             )
+        self.remarks += hold(theirs["identity"])
         return theirs
 
     def _resume(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from handoff.errors import UsageError
+from handoff.protocols.frontier.prompt_groups import Groups
 from handoff.protocols.frontier.records import Cell, EndpointCell
 from handoff.protocols.protocol import StudyConfig, role
 from handoff.records import Task
@@ -39,9 +40,15 @@ class FrontierConfig(StudyConfig):
         "Record the distance to success, up to N, at every step.", kind=int, default=None, least=1, most=100
     )
 
+    #: Solvers by the prompts that they get from equal histories; empty: all get the same.  The run finds it out.
+    prompt_groups: Groups = ()
+
     def __attrs_post_init__(self) -> None:
         if self.solve_budget < self.depth:
             raise UsageError(f"a solver needs at least D = {self.depth} actions, not {self.solve_budget}")
+        grouped = [name for group in self.prompt_groups for name in group]
+        if len(self.prompt_groups) == 1 or len(set(grouped)) != len(grouped) or not {*grouped} <= {*self.solvers}:
+            raise UsageError(f"{self.prompt_groups} are no groups of the solvers {', '.join(self.solvers)}")
 
 
 def cells(tasks: Sequence[Task], config: FrontierConfig) -> list[Cell]:

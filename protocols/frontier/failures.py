@@ -42,13 +42,15 @@ State = Callable[[Record], Hashable]
 class Steps:
     """Counts over the steps of one trajectory.
 
-    ``unusable`` steps came to no action and ``inadmissible`` ones to an action that was not offered.  ``repeats`` take
+    ``unusable`` steps came to no action, of which the model or a content filter ``refused`` some, and ``inadmissible``
+    ones to an action that was not offered.  ``repeats`` take
     the same action as the step before, ``revisits`` lead to a state that was seen before (the one at reset included),
     ``unchanged`` leave the state as it was, and ``distinct`` is the number of different actions.
     """
 
     total: int
     unusable: int
+    refused: int
     inadmissible: int
     repeats: int
     revisits: int
@@ -85,6 +87,7 @@ def steps_of(trajectory: Trajectory, state: State) -> Steps:
     return Steps(
         total=len(actions),
         unusable=sum(action is None for action in actions),
+        refused=sum(step.decision.status == "refused" for step in trajectory.steps),
         inadmissible=sum(
             action is not None and action not in record.admissible
             for action, record in zip(actions, before[:-1], strict=True)
@@ -144,7 +147,8 @@ class Failures:
     """The non-arrivals of one reacher.
 
     ``labels`` counts all seven.  The shares are of all steps of these trajectories (``None`` without steps), and
-    ``median_distinct`` is the median over trajectories of the number of different actions.
+    ``median_distinct`` is the median over trajectories of the number of different actions.  ``refused`` counts the
+    steps that the model or a content filter refused (``None`` without any).
     """
 
     reacher: str
@@ -155,13 +159,14 @@ class Failures:
     revisits: float | None
     unchanged: float | None
     median_distinct: float | None
+    refused: int | None = attrs.field(default=None, metadata={"optional": True})
 
     def share(self, label: str) -> float | None:
         """The share of the non-arrivals with ``label``; ``None`` if there are no non-arrivals."""
         return self.labels[label] / self.trajectories if self.trajectories else None
 
     def to_json(self) -> dict[str, Any]:
-        return attrs.asdict(self)
+        return attrs.asdict(self, filter=lambda field, value: value is not None or not field.metadata.get("optional"))
 
 
 def failures(trajectories: Sequence[Trajectory]) -> dict[str, Failures]:
@@ -189,6 +194,7 @@ def failures(trajectories: Sequence[Trajectory]) -> dict[str, Failures]:
             revisits=share(sum(one.revisits for one in counts)),
             unchanged=share(sum(one.unchanged for one in counts)),
             median_distinct=float(median(one.distinct for one in counts)) if counts else None,
+            refused=sum(one.refused for one in counts) or None,
         )
     return found
 

@@ -24,6 +24,7 @@ from handoff.episodes.turns import Situation, act, is_over
 from handoff.policies.policy import Policy, Turn
 from handoff.progress import Tick
 from handoff.protocols.frontier.config import FrontierConfig
+from handoff.protocols.frontier.inputs import EqualInputs
 from handoff.protocols.frontier.records import ENDPOINT, TRAJECTORY, Cell, Clone, Endpoint, EndpointCell, Trajectory
 from handoff.records import Task, from_json, to_json
 from handoff.replay import records_digest
@@ -41,6 +42,11 @@ class Player:
     tasks: Sequence[Task]
     policies: Mapping[str, Policy]
     running: Running
+    _inputs: EqualInputs = attrs.field(init=False)
+
+    @_inputs.default
+    def _no_inputs_yet(self) -> EqualInputs:
+        return EqualInputs.of(self.policies, self.config.prompt_groups)
 
     async def play(self) -> dict[str, float]:
         """Play all that the store does not hold yet.  Returns wall-clock seconds by phase."""
@@ -97,9 +103,11 @@ class Player:
                 batcher = Batcher(self.policies[solver], solver)
                 for task, trajectory in arrivals:
                     endpoint = EndpointCell(*trajectory.cell, solver)
-                    if self.running.store.body(endpoint.key) is None:
+                    body = self.running.store.body(endpoint.key)
+                    if body is None:
                         jobs.append((solver, partial(self._solve, task, trajectory, endpoint, batcher, tick)))
                     else:
+                        self._inputs.finished(task, from_json(Endpoint, body, "/".join(endpoint.key)))
                         tick(resumed=True)
             await by_policy(jobs, self.policies, self.running.concurrency)
 
@@ -107,7 +115,7 @@ class Player:
         self, task: Task, trajectory: Trajectory, cell: EndpointCell, batcher: Batcher, tick: Tick
     ) -> None:
         async with self.running.pool.episode() as episode:
-            endpoint = await solve(episode, task, trajectory, cell.solver, batcher, self.config)
+            endpoint = await solve(episode, task, trajectory, cell.solver, batcher, self.config, self._inputs)
         self.running.store.finish(cell.key, to_json(endpoint))
         tick()
 
@@ -151,11 +159,18 @@ def _outcome(view: View) -> str | None:
 
 
 async def solve(
-    episode: Episode, task: Task, trajectory: Trajectory, solver: str, batcher: Batcher, config: FrontierConfig
+    episode: Episode,
+    task: Task,
+    trajectory: Trajectory,
+    solver: str,
+    batcher: Batcher,
+    config: FrontierConfig,
+    inputs: EqualInputs,
 ) -> Endpoint:
     """A solver's turn from the clone of an arrival state: Y_{w,r}(i, s).
 
-    Raises :class:`~handoff.errors.ReplayMismatch` if the clone is not exact.
+    Raises :class:`~handoff.errors.ReplayMismatch` if the clone is not exact, and
+    :class:`~handoff.errors.Interrupted` if the solver is shown something else than another solver of the clone.
     """
     seeds, slot = SeedSchedule(config.run_seed), trajectory.slot
     ask = Ask(plan=batcher.policy.needs_plan, distances=config.distances)
@@ -170,8 +185,10 @@ async def solve(
         config.solve_budget,
         lambda position: seeds.decision(task.id, slot, SOLVE, position),
     )
-    first_input = situation.request(0, history, clone).input_digest()
+    first, cell = situation.request(0, history, clone), EndpointCell(*trajectory.cell, solver)
+    inputs.before(task, cell, batcher.policy, first)
     steps, last = await act(episode, batcher, situation, history, clone, ask, is_over)
+    inputs.after(task, cell, steps[0].decision)
     return Endpoint(
         task=task.id,
         slot=slot,
@@ -180,6 +197,6 @@ async def solve(
         arrived=True,
         won=last.record.won,
         bridge=steps[0].decision.action in trajectory.certificate().bridges,
-        clone=Clone(records=len(recorded), digest=records_digest(recorded), input_digest=first_input),
+        clone=Clone(records=len(recorded), digest=records_digest(recorded), input_digest=first.input_digest()),
         steps=steps,
     )

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
+from handoff import signals
 from handoff.auditing.checks import Audit
 from handoff.episodes.pool import Pool
 from handoff.policies.policy import Policy
@@ -17,6 +20,7 @@ from handoff.protocols.frontier.checks import check_records
 from handoff.protocols.frontier.config import FrontierConfig, plan
 from handoff.protocols.frontier.flat_tables import tables
 from handoff.protocols.frontier.play import Player
+from handoff.protocols.frontier.prompt_groups import prompt_groups
 from handoff.protocols.frontier.prompts import check_prompts
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
@@ -35,8 +39,25 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
     replays = CLAIMS
     report_at = "handoff.report.study:REPORT"
 
+    def settle(self, config: FrontierConfig, policies: Mapping[str, Policy]) -> FrontierConfig:
+        solvers = {name: policies[name] for name in config.solvers}
+        groups = signals.run(lambda: prompt_groups(solvers, config.reach_budget))
+        return attrs.evolve(config, prompt_groups=groups)
+
+    def to_json(self, config: FrontierConfig) -> dict[str, Any]:
+        form = super().to_json(config)
+        if not config.prompt_groups:
+            del form["prompt_groups"]
+        return form
+
     def plan(self, tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:
         return plan(tasks, config)
+
+    def turns(self, config: FrontierConfig) -> int:
+        return config.reach_budget
+
+    def repeats(self, config: FrontierConfig) -> tuple[int, str]:
+        return config.slots, "seed slots"
 
     async def play(
         self, config: FrontierConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running

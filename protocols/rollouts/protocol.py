@@ -47,6 +47,12 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     def plan(self, tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
         return configs.plan(tasks, config)
 
+    def turns(self, config: RolloutsConfig) -> int:
+        return config.budget
+
+    def repeats(self, config: RolloutsConfig) -> tuple[int, str]:
+        return config.rollouts, "rollouts"
+
     async def play(
         self, config: RolloutsConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
     ) -> dict[str, float]:

@@ -5,7 +5,7 @@ Of a PTGS run the pilots are read apart: only the rollouts after them are scored
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from handoff.records import from_json
 from handoff.runs.chain import Key
 from handoff.runs.folder import read_records, require_key
 from handoff.runs.run import RecordedDecision, Run, read_head
+from handoff.text import shell_word
 
 NAME = "rollouts"
 
@@ -80,7 +81,7 @@ class RolloutStudy(Run):
             policy = self.policies[0]
         if policy not in self.policies:
             names = ", ".join(self.policies)
-            raise UsageError(f"{self.folder} holds rollouts of {names}; name one by {self.folder}#NAME")
+            raise UsageError(f"{self.folder} holds rollouts of {names}; name one by {shell_word(self.folder)}#NAME")
         self.require_complete()
         total = self.config.rollouts
         scored = f"{total - self.pilots} scored rollouts per task after {self.pilots} pilots"
@@ -91,17 +92,24 @@ class RolloutStudy(Run):
         return self._count(policy, range(self.pilots), "pilots")
 
     def _count(self, policy: str, indices: range, remark: str) -> Counts:
-        rows = []
+        rows, alike = [], 0
         for task in self.tasks:
-            won = [self.rollouts[RolloutCell(task.id, policy, index)].won for index in indices]
-            rows.append((task.id, len(won), sum(won)))
+            rollouts = [self.rollouts[RolloutCell(task.id, policy, index)] for index in indices]
+            rows.append((task.id, len(rollouts), sum(rollout.won for rollout in rollouts)))
+            alike += len(rollouts) > 1 and len({_course(rollout) for rollout in rollouts}) == 1
         names = {task.id: task.name for task in self.tasks}
-        return attrs.evolve(Counts.of(policy, rows), remark=remark, names=names)
+        return attrs.evolve(Counts.of(policy, rows), remark=remark, names=names, alike=alike)
 
     def temperatures(self, policy: str) -> dict[str, float]:
         """T_x of the scored rollouts of a complete PTGS run, by task."""
         set_by = {task.id: self.rollouts[RolloutCell(task.id, policy, self.pilots)].temperature for task in self.tasks}
         return {task: temperature for task, temperature in set_by.items() if temperature is not None}
+
+
+def _course(rollout: Rollout) -> Hashable:
+    """What happened in a rollout: every record, and all that was decided, without the seeds."""
+    said = tuple((decision.text, decision.action, decision.status) for decision in rollout.decisions)
+    return rollout.digest, said
 
 
 def load(path: str | Path) -> RolloutStudy:

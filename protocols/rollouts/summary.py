@@ -13,7 +13,8 @@ def summary(study: RolloutStudy) -> dict[str, Any]:
     """Counts per policy and task, and the curves pass@k and pass^k for k = 1, 2, 4, ... up to the rollouts of a task.
 
     ``never_solved`` is the share of tasks without a success.  A PTGS run has ``ptgs``, its settings; each policy has
-    the successes of its ``pilots``, and each task the temperature that they set.  While rollouts are owed there are no
+    the successes of its ``pilots``, and each task the temperature that they set.  A policy most of whose
+    tasks have equal rollouts only has ``alike``, the number of these tasks.  While rollouts are owed there are no
     curves, and ``owed`` says how many are missing.
     """
     owed = study.planned - study.count
@@ -40,6 +41,8 @@ def summary(study: RolloutStudy) -> dict[str, Any]:
             "pass_at_k": {str(k): float(at_K[k - 1]) for k in budgets},
             "pass_hat_k": {str(k): float(hat_K[k - 1]) for k in budgets},
         }
+        if counts.repeated is not None:
+            entry["alike"] = counts.alike
         if study.ptgs is not None:
             pilots = study.pilot_counts(name)
             entry["pilots"] = {

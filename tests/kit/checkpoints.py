@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 CHAT = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
@@ -69,3 +70,80 @@ def make_pair(folder: Path) -> Path:
     for seed, name in ((1, "sft"), (2, "rl")):
         make(folder / name, seed)
     return folder
+
+
+def make_with(tokenizer: Any, folder: Path, seed: int) -> Path:
+    """A Llama checkpoint with random weights from ``seed`` in ``folder``, under a tokenizer of :data:`TOKENIZERS`."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", chat_template=PLAIN_CHAT
+    )
+    generator_state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(fast),
+        hidden_size=128,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        bos_token_id=fast.bos_token_id,
+        eos_token_id=fast.eos_token_id,
+        initializer_range=0.3,
+    )
+    model = LlamaForCausalLM(config).float()
+    torch.random.set_rng_state(generator_state)
+    model.save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+PLAIN_CHAT = (
+    "{% for message in messages %}{{ message['role'] + ' : ' + message['content'] + ' ; ' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'assistant :' }}{% endif %}"
+)
+_SPECIAL = ["<unk>", "<s>", "</s>"]
+
+
+def _metaspace() -> Any:
+    """As Llama's: a space is a part of the word after it, and the first one of a text is dropped."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, trainers
+
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    bytes_ = [f"<0x{number:02X}>" for number in range(256)]
+    tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=700, special_tokens=[*_SPECIAL, *bytes_]))
+    return tokenizer
+
+
+def _words() -> Any:
+    """Whole words, without spaces: a text is its words with one space between them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.train_from_iterator(CORPUS, trainers.WordLevelTrainer(special_tokens=_SPECIAL))
+    return tokenizer
+
+
+def _bytes() -> Any:
+    """As GPT-2's: every byte is a character, and a space is a part of the word after it."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=440, special_tokens=_SPECIAL, initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
+
+
+#: Kinds of tokenizers, by name.
+TOKENIZERS = {"metaspace": _metaspace, "words": _words, "bytes": _bytes}

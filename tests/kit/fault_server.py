@@ -35,10 +35,16 @@ FAULTS = (
 )
 
 
+#: Where the server says that its model comes from.
+MODEL_ROOT = "/some/where/m"
+
+
 class Model(ThreadingHTTPServer):
     """``plan`` says for each POST (numbered from 0) which fault it meets, or ``None``.
 
     In the vLLM dialect the thinking is taken out of chat replies where ``apart`` is set, as by a reasoning parser.
+    Requests for replies get the answers in ``canned`` (status, body, headers) first, in order.  ``delay`` says how many
+    seconds a request takes.
     """
 
     daemon_threads = True
@@ -48,14 +54,21 @@ class Model(ThreadingHTTPServer):
     def __init__(self, plan: Callable[[int], str | None], dialect: str = "vllm", port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.plan, self.dialect = plan, dialect
-        self.max_model_len = 100_000
+        self.max_model_len: int | None = 100_000
+        self.canned: list[tuple[int, bytes, dict[str, str]]] = []
+        self.delay: Callable[[], float] = lambda: 0.0
+        self.gets = 0
         self.posts = self.faults = 0
         self.answered: list[dict[str, Any]] = []
         self.answered_bytes: list[bytes] = []
         self.apart = False
+        #: The chat template: text of messages and ``chat_template_kwargs``.
+        self.chat: Callable[..., str] = chat
         self.bodies: list[tuple[str, bytes]] = []
         self.keys: set[str | None] = set()
         self.dead = False
+        #: Further entries of every answer to a request for generation.
+        self.says: dict[str, Any] = {}
         self.reply: Callable[[str, int], tuple[str | None, str]] | None = None
         self.lock = threading.Lock()
 
@@ -98,6 +111,7 @@ def answer(prompt: str, seed: int) -> tuple[str, str]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else every answer waits for 40 ms
     server: Model
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -105,8 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         model = self.server
+        model.gets += 1
         if self.path == "/v1/models":
-            card = {"id": "m", "root": "/some/where/m", "max_model_len": model.max_model_len}
+            card: dict[str, Any] = {"id": "m", "root": MODEL_ROOT}
+            if model.max_model_len is not None:
+                card["max_model_len"] = model.max_model_len
             self._send(200, {"data": [card]})
         elif self.path == "/version" and model.dialect == "vllm":
             self._send(200, {"version": "0.0.test"})
@@ -125,6 +142,11 @@ class _Handler(BaseHTTPRequestHandler):
             model.keys.add(self.headers.get("Authorization"))
             fault = "dead" if model.dead else model.plan(number)
             model.faults += fault is not None
+            canned = model.canned.pop(0) if model.canned and self.path.endswith("completions") else None
+        time.sleep(model.delay())
+        if canned is not None:
+            self._raw(*canned)
+            return
         if fault == "refuse":
             self._abort()
             return
@@ -167,14 +189,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, raw: bytes) -> tuple[int, dict[str, Any]]:
         model, body = self.server, json.loads(raw)
         if self.path == "/tokenize" and model.dialect == "vllm":
-            text = body["prompt"] if "prompt" in body else chat(body["messages"])
+            text = body["prompt"] if "prompt" in body else self._chat(body)
             return 200, {"tokens": list(text.encode()), "count": len(text.encode())}
+        if self.path == "/detokenize" and model.dialect == "vllm":
+            return 200, {"prompt": bytes(body["tokens"]).decode()}
         if self.path not in ("/v1/completions", "/v1/chat/completions"):
             return 404, {"error": {"message": "not found"}}
-        prompt = chat(body["messages"]) if "messages" in body else body["prompt"]
+        prompt = self._chat(body) if "messages" in body else body["prompt"]
         text = bytes(prompt).decode() if isinstance(prompt, list) else prompt
-        if len(text.encode()) + body["max_tokens"] > model.max_model_len:
-            return 400, {"error": {"message": f"maximum context length is {model.max_model_len}"}}
+        limit = body["max_completion_tokens"] if "max_completion_tokens" in body else body["max_tokens"]
+        if model.max_model_len is not None and len(text.encode()) + limit > model.max_model_len:
+            return 400, {"error": {"message": f"This model's maximum context length is {model.max_model_len} tokens."}}
         reply, finish = (model.reply or answer)(text, body["seed"])
         ids = list((reply or "").encode())
         with model.lock:
@@ -195,7 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
                 if model.apart:
                     self._take_apart(choice, bool(body.get("include_reasoning", True)))
         usage = {"prompt_tokens": len(text.encode()), "completion_tokens": len(ids)}
-        return 200, {"choices": [choice], "usage": usage, **form}
+        return 200, {"choices": [choice], "usage": usage, **form, **model.says}
+
+    def _chat(self, body: dict[str, Any]) -> str:
+        return self.server.chat(body["messages"], **body.get("chat_template_kwargs", {}))
 
     @staticmethod
     def _take_apart(choice: dict[str, Any], include: bool) -> None:

@@ -80,8 +80,9 @@ class Forger:
             line = {"seq": seq, "prev": before, "digest": head, "key": key, "body": body}
             lines.append(canonical(line) + b"\n")
         (folder / "records.jsonl").write_bytes(b"".join(lines))
-        seal = {"head": head, "records": len(lines), **self.sealed}
-        (folder / "seal.json").write_bytes(canonical(seal) + b"\n")
+        if "seal.json" not in self.files:
+            seal = {"head": head, "records": len(lines), **self.sealed}
+            (folder / "seal.json").write_bytes(canonical(seal) + b"\n")
         return folder
 
     @property

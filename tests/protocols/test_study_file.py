@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,40 @@ def test_the_defaults_are_the_papers() -> None:
         ("[models]\nstrict = 1", "models.strict must be true or false, not 1"),
         ("[environment_options]\ntrust_games = true", "trust_games is for the command line"),
         ("a" * 10 + "=" + "[" * 100_000, "not valid TOML"),
+        ("[policies]\n'' = 'random'", "policies: a policy's name is not empty"),
+        ("[policies]\n' a' = 'random'", "policies: a policy's name is not empty and has no blank at its ends"),
+        ("[policies]\n'a,b' = 'random'", "policies: a policy's name holds no slash, comma or control character"),
+        ('[policies]\n"a\\u001b" = "random"', "policies: a policy's name holds no slash, comma or control character"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_naming_the_key(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         study_file.load(write(tmp_path, text), FRONTIER)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("enviroment = 'x'", "enviroment is not known \\(did you mean 'environment'\\?\\)"),
+        ("[study]\ntaskz = 3", "study.taskz is not known \\(did you mean 'tasks'\\?\\)"),
+        ("[polices]\na = 'random'", "polices is not known \\(did you mean 'policies'\\?\\)"),
+    ],
+)
+def test_a_file_of_any_protocol_is_held_against_the_keys_of_all(tmp_path: Path, text: str, message: str) -> None:
+    """``handoff doctor`` reads the policies of a file without knowing its protocol."""
+    with pytest.raises(DataError, match=message):
+        study_file.load(write(tmp_path, text))
+    told = handoff("doctor", "--config", tmp_path / "study.toml", cwd=tmp_path)
+    assert told.returncode == 2
+    assert re.search(message, told.stderr)
+
+
+@pytest.mark.parametrize("roles", ["cross = ['a']", "reachers = ['a']\nsolvers = ['a']", "policies.a = 'random'"])
+def test_a_file_of_any_protocol_may_name_the_roles_of_each(tmp_path: Path, roles: str) -> None:
+    text = f"environment = 'sokoban'\n{roles}\nstudy.slots = 2\nstudy.tasks = 3"
+    assert study_file.load(write(tmp_path, text)).environment == "sokoban"
+    path = write(tmp_path, "environment = 'sokoban'\nstudy.rollouts = 8")
+    assert study_file.load(path).environment == "sokoban"
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:

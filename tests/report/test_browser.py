@@ -212,3 +212,164 @@ def test_hostile_text_runs_nothing(browser: chromium.Page, tmp_path: Path) -> No
     assert browser.run("document.querySelectorAll('img').length") == 0
     assert not [address for address in browser.requests if not address.startswith(("file:", "about:", "data:,"))]
     assert browser.run("document.documentElement.scrollWidth") == 400
+
+
+# The pane and the list ------------------------------------------------------------------------------------------------
+
+
+def pane(tab: chromium.Page) -> str:
+    """The episode in the pane, or the remark in its place."""
+    return str(tab.run("document.querySelector('#episode h3, #episode .note').textContent"))
+
+
+def selected(tab: chromium.Page) -> int | None:
+    """The episode that the list marks."""
+    number = tab.run("document.querySelector('#list .ep[aria-selected=true]')?.dataset.episode")
+    return None if number is None else int(number)
+
+
+def episodes(tab: chromium.Page) -> list[int]:
+    numbers: list[str] = tab.run("[...document.querySelectorAll('#list .ep')].map((row) => row.dataset.episode)")
+    return list(map(int, numbers))
+
+
+def step(tab: chromium.Page, name: str) -> bool:
+    """Press an arrow of the pane; whether it could be pressed."""
+    button = f"document.querySelector('.step-nav [aria-label={name}]')"
+    able = not tab.run(f"{button}.disabled")
+    tab.run(f"{button}.click()")
+    return able
+
+
+def test_after_a_filter_the_pane_shows_an_episode_of_the_list(tab: chromium.Page) -> None:
+    first = selected(tab)
+    choose(tab, "f-reacher", "rl")
+    choose(tab, "f-outcome", "did not arrive (")
+    assert selected(tab) in episodes(tab)
+    assert selected(tab) != first
+    assert "reacher rl" in tab.run("document.querySelector('#episode .chips').textContent")
+    assert "did not arrive" in tab.run("document.querySelector('#episode .chips').textContent")
+
+
+def test_an_episode_that_the_filter_keeps_stays_in_the_pane(tab: chromium.Page) -> None:
+    choose(tab, "f-outcome", "won by rl only")
+    chosen = episodes(tab)[3]
+    tab.run("document.querySelectorAll('#list .ep')[3].click()")
+    choose(tab, "f-outcome", "arrived (")
+    assert selected(tab) == chosen
+    assert len(episodes(tab)) > 8
+
+
+def test_the_arrows_walk_through_the_filtered_list_and_end_with_it(tab: chromium.Page) -> None:
+    tab.run("document.querySelectorAll('#list .ep')[5].click()")
+    choose(tab, "f-reacher", "sft")
+    choose(tab, "f-outcome", "won by rl only")
+    numbers = episodes(tab)
+    tab.run("document.querySelectorAll('#list .ep')[0].click()")
+    assert not step(tab, "previous")
+    walked = [selected(tab)]
+    while step(tab, "next"):
+        walked.append(selected(tab))
+        assert len(walked) <= len(numbers)
+    assert walked == numbers
+
+
+def test_a_filter_without_a_match_empties_the_pane(tab: chromium.Page) -> None:
+    tab.run("document.getElementById('f-task').value = 'no such task'")
+    tab.run("document.getElementById('f-task').dispatchEvent(new Event('input'))")
+    assert pane(tab) == "No trajectory matches the filters."
+    tab.run("document.getElementById('f-task').value = ''")
+    tab.run("document.getElementById('f-task').dispatchEvent(new Event('input'))")
+    assert selected(tab) in episodes(tab)
+    assert tab.problems == []
+
+
+def test_the_arrow_reaches_beyond_the_rows_that_the_list_shows_at_first(tab: chromium.Page) -> None:
+    assert len(episodes(tab)) == 60
+    tab.run("document.querySelectorAll('#list .ep')[59].click()")
+    assert step(tab, "next")
+    assert len(episodes(tab)) == 120
+    assert selected(tab) == episodes(tab)[60]
+
+
+def test_a_changed_address_shows_its_episode_and_lifts_filters_that_hide_it(tab: chromium.Page) -> None:
+    tab.run("location.hash = '#episode-7'")
+    tab.wait("document.querySelector('#list .ep[aria-selected=true]').dataset.episode === '7'")
+    choose(tab, "f-outcome", "did not arrive (")
+    hidden = int(tab.run("location.hash.slice(9)"))
+    assert hidden == selected(tab), "the address follows the pane"
+    arrived = next(number for number in range(240) if number not in episodes(tab))
+    tab.run(f"location.hash = '#episode-{arrived}'")
+    tab.wait(f"document.querySelector('#list .ep[aria-selected=true]')?.dataset.episode === '{arrived}'")
+    assert count(tab) == "240 of 240 trajectories"
+    tab.run("location.hash = '#episode-99999'")
+    assert selected(tab) == arrived
+    assert tab.problems == []
+
+
+# Three checkpoints ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, names = tmp_path_factory.mktemp("three"), ("base", "sft", "rl")
+    table = report_runs.table(
+        names, names,
+        lambda w, t, s: w > 0 or (s == 0 and t % 2 == 0),
+        lambda w, r, t, s: r == 2 or (t == 0 and s == 0),
+        ["look_at_obj_in_light"] * 8 + ["pick_and_place_simple"] * 8,
+    )  # fmt: skip
+    loaded = study.load(report_runs.write(folder / "run", table))
+    return REPORT.write(loaded, numbers.document(loaded, Options(Intervals(draws=500))), folder / "page.html")[0]
+
+
+def edge(tab: chromium.Page) -> list[float]:
+    """The mean lightness of the last 4 pixels of the first table's box, and of as many in its middle, at a blank
+    height of its head."""
+    tab.run("document.querySelector('.table').scrollIntoView({ behavior: 'instant', block: 'center' })")
+    shot = tab.call("Page.captureScreenshot", format="png")["data"]
+    lightness: list[float] = tab.run(
+        f"""(async () => {{
+          const image = new Image();
+          image.src = "data:image/png;base64,{shot}";
+          await image.decode();
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [image.width, image.height];
+          const context = canvas.getContext("2d");
+          context.drawImage(image, 0, 0);
+          const box = document.querySelector(".table").getBoundingClientRect();
+          const light = (x) => {{
+            const pixels = context.getImageData(x, box.bottom - 6, 4, 1).data;
+            return pixels.filter((_, at) => at % 4 < 3).reduce((sum, one) => sum + one, 0) / 12;
+          }};
+          return [light(box.right - 5), light(box.left + box.width / 2)];
+        }})()"""
+    )
+    return lightness
+
+
+@pytest.mark.parametrize("width", [400, 800, 1280])
+def test_a_table_that_is_wider_than_its_box_scrolls_in_it_under_a_shadow(
+    browser: chromium.Page, three: Path, width: int
+) -> None:
+    browser.show(three, width)
+    assert browser.run("document.documentElement.scrollWidth") == width
+    tables = browser.run("[...document.querySelectorAll('.table')].map((one) => [one.scrollWidth, one.clientWidth])")
+    cut = [pair for pair in tables if pair[0] > pair[1]]
+    if width > 400:
+        assert cut == [], "there is room for the whole of every table"
+        return
+    assert cut
+    at_edge, middle = edge(browser)
+    assert at_edge < middle - 15, "the shadow says that there is more"
+    inside = browser.run(
+        """(() => {
+          const box = document.querySelector(".table");
+          box.scrollLeft = box.scrollWidth;
+          const cell = [...box.querySelectorAll("tbody tr:first-child td")].at(-1);
+          return cell.getBoundingClientRect().right <= box.getBoundingClientRect().right + 1;
+        })()"""
+    )
+    assert inside
+    at_edge, middle = edge(browser)
+    assert abs(at_edge - middle) < 5, "at the end there is no more"

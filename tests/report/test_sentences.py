@@ -128,7 +128,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> StudyDocument:
 
 def test_the_verdict_on_three_checkpoints_names_its_pair_and_answers_for_the_others(three: StudyDocument) -> None:
     assert three.sentences["verdict"] == [
-        "base → rl: from both: rl reaches the frontier more often, and solves better from identical states.",
+        "From both (base → rl): rl reaches the frontier more often, and solves better from identical states.",
         "Of the other 2 pairs, from reaching: base → sft; from solving: sft → rl.",
     ]
 
@@ -154,7 +154,7 @@ def test_all_parts_of_the_answer_speak_of_one_pair_where_the_roles_differ(tmp_pa
     assert tables.interaction is not None
     pairs = {tables.reach_gap.reachers, tables.solve_gap.solvers, tables.interaction.reachers}
     assert pairs == {("base", "sft")}
-    assert document.sentences["verdict"][0].startswith("base → sft: from both: sft reaches")
+    assert document.sentences["verdict"][0].startswith("From both (base → sft): sft reaches")
 
 
 # The tax -------------------------------------------------------------------------------------------------------------

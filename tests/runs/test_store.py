@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 from itertools import permutations
@@ -156,6 +157,51 @@ def test_a_second_writer_is_refused_while_readers_read(tmp_path: Path) -> None:
         assert read_seal(tmp_path) is None
         store.finish(PLAN[1], {"n": 1})
     open_store(tmp_path).close()  # free again
+
+
+@pytest.mark.parametrize(
+    ("number", "way"),
+    [
+        (errno.ENOLCK, "the file system keeps no locks: choose a place on a local disk"),
+        (errno.EOPNOTSUPP, "the file system cannot do this: choose a place on a local disk"),
+        (errno.EDQUOT, "delete files of yours there"),
+    ],
+)
+def test_a_lock_that_the_file_system_does_not_give_is_told_as_such(
+    number: int, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure is put in the place of the system's call: no such file system is at hand."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StoreError, match=f"{os.strerror(number)}; {way}") as caught:
+        open_store(tmp_path)
+    assert "free space" not in str(caught.value)
+
+
+def test_a_sealed_run_is_read_without_a_lock_by_any_number(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "lock").unlink()
+    with open_store(tmp_path) as first, open_store(tmp_path) as second:
+        assert (first.owed, second.owed) == (0, 0)
+        first.complete()
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_journal_that_a_crash_left_after_the_seal_goes_at_the_next_run(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "journal.jsonl").write_bytes(b"")
+    with open_store(tmp_path) as store:
+        store.complete()
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
+def test_a_seal_over_a_part_of_the_plan_is_damage(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with pytest.raises(Damage, match="was sealed with 4 of the 5 records of its plan"):
+        Store(tmp_path, IDENTITY, [*PLAN, ("trajectory", "t", "4", "rl")], {})
 
 
 def test_a_folder_that_is_no_run_is_refused_and_left_alone(tmp_path: Path) -> None:

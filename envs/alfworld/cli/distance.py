@@ -23,7 +23,7 @@ Examples:
 
 A graph holds every state within --depth actions, one edge per admissible action. Nodes carry their observation, their
 depth, whether they are won, and their distance to a won state of the graph. The ending of FILE is .graphml (for Gephi,
-yEd, networkx) or .json (node-link data). It needs networkx: pip install 'checkpoint-handoff[graph]'"""
+yEd, networkx) or .json (node-link data). It needs networkx (the extra "graph")."""
 )
 @click.argument("game", type=PATH)
 @click.option(

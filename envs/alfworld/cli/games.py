@@ -67,6 +67,7 @@ def generate(
     """
     from handoff.envs.alfworld.generator import generate as generation
     from handoff.errors import UsageError
+    from handoff.text import shell_word
 
     splits = splits or ("train",)
     workers, verify, progress = workers or usable_cores(), not no_verify, _progress(quiet)
@@ -74,7 +75,7 @@ def generate(
         command = " ".join(
             ["handoff games generate --compact", *(f"--split {s}" for s in splits), f"-n {count} --seed {seed}"]
             + (["--no-verify"] if no_verify else [])
-            + [f"--out {out}"]
+            + [f"--out {shell_word(out)}"]
         )
         generation.generate_compact(
             splits, count, seed, out, command=command, workers=workers, verify=verify, progress=progress

@@ -13,13 +13,14 @@ from typing import Any
 
 import attrs
 
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError, MissingExtra, UsageError
 from handoff.policies.hf.sampler import RowSampler, gumbel, sample
 from handoff.policies.hf.scoring import STEP, Tree, plain_scores, shape, takes_trees, tree_scores
 from handoff.policies.language.checkpoints import Checkpoint, Encoder
 from handoff.policies.language.local import Local, Waiting
 from handoff.policies.language.model import Output
 from handoff.policies.language.options import ModelOptions, is_greedy
+from handoff.policies.language.texts import TEXTS, ReplyText, ReplyTextAlone
 from handoff.policies.language.tokens import TokenIds
 
 
@@ -30,10 +31,9 @@ class _Sequence:
     ids: tuple[int, ...]
     sampler: RowSampler
     limit: int
+    reply: ReplyText
     generated: list[int] = attrs.Factory(list)
     finish: str | None = None
-    stop: str | None = None
-    text: str = ""
 
 
 class Transformers(Local):
@@ -47,8 +47,8 @@ class Transformers(Local):
         try:
             import torch
             import transformers
-        except ImportError:
-            raise UsageError("hf: policies need torch and transformers: pip install 'checkpoint-handoff[hf]'") from None
+        except ImportError as error:
+            raise MissingExtra("torch and transformers", "hf", error, f"{self.kind}: policy") from None
         if options.engine:
             raise UsageError("engine arguments are for vllm: policies; hf: takes none")
         super().__init__(argument, options)
@@ -59,6 +59,7 @@ class Transformers(Local):
         self._takes_trees = False
         self._trees: dict[tuple[str, ...], Tree] = {}
         self._cache_name = "past_key_values"
+        self._reply_text = ReplyText
         self._versions = {"torch": torch.__version__, "transformers": transformers.__version__}
 
     def configure(self) -> None:
@@ -66,6 +67,22 @@ class Transformers(Local):
         self.dtype = _dtype(self.options.dtype, config)
         self.context = self.checkpoint.context(self.options.context)
         self._ends = _ends(self.checkpoint, config, self.encoder)
+
+    def describe(self) -> Mapping[str, Any]:
+        described = super().describe()
+        if self.options.constrain or self._reply_text is ReplyTextAlone:
+            return described
+        return {**described, "texts": TEXTS}
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        remarks = super().resume_from(stated)
+        if self.options.constrain or "texts" in stated:
+            return remarks
+        self._reply_text = ReplyTextAlone
+        return [
+            *remarks,
+            "begun by a version that decoded replies without their prompts, it goes on with texts of that kind",
+        ]
 
     def engine(self) -> dict[str, Any]:
         return {
@@ -119,14 +136,21 @@ class Transformers(Local):
         if self.options.constrain:
             return self.choose(waiting)
         rows = [
-            _Sequence(one.ids, RowSampler(one.request.seed, self.options, one.request.temperature), one.room)
+            _Sequence(
+                one.ids,
+                RowSampler(one.request.seed, self.options, one.request.temperature),
+                one.room,
+                self._reply_text(self.encoder.decode, one.ids, self.options.stop),
+            )
             for one in waiting
         ]
         # Rows of one width share a pass.
         groups = _groups(range(len(rows)), lambda place: _width(rows[place]))
         for batch in _batches(groups, self.options.rows):
             self._generate([rows[place] for place in batch])
-        return [Output(row.text, row.finish or "length", row.stop, TokenIds.of(row.generated)) for row in rows]
+        return [
+            Output(row.reply.text, row.finish or "length", row.reply.stop, TokenIds.of(row.generated)) for row in rows
+        ]
 
     def _generate(self, rows: list[_Sequence]) -> None:
         import torch
@@ -167,21 +191,14 @@ class Transformers(Local):
 
     def _append(self, row: _Sequence, token: int) -> None:
         row.generated.append(token)
-        ended = token in self._ends
-        if ended:
+        if token in self._ends:
+            row.finish = "stop"
+            return
+        row.reply.add(token)
+        if row.reply.stop is not None:
             row.finish = "stop"
         elif len(row.generated) >= row.limit:
             row.finish = "length"
-        if row.finish is None and not self.options.stop:
-            return
-        visible = row.generated[:-1] if ended else row.generated
-        row.text = self.encoder.tokenizer.decode(visible, skip_special_tokens=True)
-        if not ended:
-            # Of several stop strings the first in the text counts.
-            places = [(row.text.find(string), string) for string in self.options.stop if string in row.text]
-            if places:
-                place, row.stop = min(places)
-                row.text, row.finish = row.text[:place], "stop"
 
     def choose(self, waiting: Sequence[Waiting]) -> list[Output]:
         """For every prompt, one of the admissible actions, by its exact probability as a whole reply.

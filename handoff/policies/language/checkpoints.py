@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ import attrs
 
 from handoff import files
 from handoff.canonical import digest
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError, MissingExtra, UsageError
+from handoff.policies.language.chat import ChatTemplate, Messages
 from handoff.policies.language.prompts import Prompt
 
 _HUB = re.compile(r"([\w.-]+/[\w.-]+)((?:/[\w.-]+)*)(?:@([\w./-]+))?")
@@ -92,8 +93,8 @@ def _download(repository: str, subfolder: str, revision: str | None) -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    except ImportError:
-        raise UsageError("hub checkpoints need huggingface_hub: pip install 'checkpoint-handoff[hf]'") from None
+    except ImportError as error:
+        raise MissingExtra("huggingface_hub", "hf", error, f"the hub checkpoint {repository}") from None
     patterns = [f"{subfolder}/{pattern}" if subfolder else pattern for pattern in _FILES]
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
@@ -144,13 +145,36 @@ class Encoder:
     def __init__(self, checkpoint: Checkpoint) -> None:
         try:
             from transformers import AutoTokenizer
-        except ImportError:
-            raise UsageError("this policy needs transformers: pip install 'checkpoint-handoff[hf]'") from None
+        except ImportError as error:
+            raise MissingExtra("transformers", "hf", error, "this policy") from None
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(str(checkpoint.path), trust_remote_code=False)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"checkpoint {checkpoint.name}: its tokenizer cannot be loaded: {_brief(error)}") from error
         self._name = checkpoint.name
+        self.chat = self._chat()
+
+    def _chat(self) -> ChatTemplate | None:
+        """The checkpoint's chat template, if it has one."""
+        if not self.tokenizer.chat_template:
+            return None
+        try:
+            source = self.tokenizer.get_chat_template()
+        except ValueError as error:  # several, and none is the usual one
+            raise DataError(f"checkpoint {self._name}: {_brief(error)}") from error
+        return ChatTemplate(source, dict(self.tokenizer.special_tokens_map))
+
+    def rendered(self, messages: Messages, now: str) -> str:
+        """The text that the chat template makes of ``messages``.
+
+        Raises :class:`~handoff.errors.UsageError` if the checkpoint has none.
+        """
+        if self.chat is None:
+            raise UsageError(f"checkpoint {self._name} has no chat template; use --prompt-form text")
+        try:
+            return self.chat.render(messages, now)
+        except Exception as error:  # templates raise whatever they like
+            raise DataError(f"checkpoint {self._name}: its chat template fails: {_brief(error)}") from error
 
     def ids(self, prompt: Prompt) -> tuple[int, ...]:
         """Token ids of ``prompt``, with at most one beginning-of-sequence token.
@@ -159,12 +183,7 @@ class Encoder:
         """
         bos = self.tokenizer.bos_token
         if prompt.form == "chat":
-            if not self.tokenizer.chat_template:
-                raise UsageError(f"checkpoint {self._name} has no chat template; use --prompt-form text")
-            try:
-                text = self.tokenizer.apply_chat_template(prompt.chat(), add_generation_prompt=True, tokenize=False)
-            except Exception as error:  # templates raise whatever they like
-                raise DataError(f"checkpoint {self._name}: its chat template fails: {_brief(error)}") from error
+            text = self.rendered(prompt.chat(), prompt.now)
             special = False  # the template has written them
         else:
             text = prompt.text
@@ -174,6 +193,11 @@ class Encoder:
         if first is not None and ids[:2] == (first, first):
             raise DataError(f"checkpoint {self._name}: the prompt would begin with two {bos!r} tokens")
         return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``, without special tokens, as the tokenizer has it: no space is taken away afterwards."""
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
 
 
 def _brief(error: BaseException) -> str:

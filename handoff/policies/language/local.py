@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,13 @@ from typing import Any, ClassVar
 
 import attrs
 
+from handoff.errors import DataError
+from handoff.policies.language.chat import probes, rewritten
 from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
 from handoff.policies.language.model import Input, Output, Speaker
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.policy import Policy, Request
+from handoff.policies.policy import Policy, Preview, Request
 from handoff.records import Decision
 
 #: Libraries that load tokenizers are not safe to be imported by two threads.
@@ -64,7 +67,35 @@ class Local(Policy):
                 self.checkpoint = find(self._argument)
                 self.encoder = Encoder(self.checkpoint)
                 self.configure()
+                self._examine_chat()
                 self._is_open = True
+
+    def _examine_chat(self) -> None:
+        """Find out what the checkpoint's chat template depends on, and what it rewrites."""
+        speaker, chat = self.speaker, self.encoder.chat
+        if chat is not None and self.options.prompt_form == "chat":
+            speaker.reads_clock |= chat.reads_clock
+            with contextlib.suppress(DataError):  # it takes no such conversation: the prompts will show that
+                now = speaker.template.now
+                speaker.rewritten = rewritten([self.encoder.rendered(messages, now) for messages in probes()])
+
+    def set_time(self, now: str) -> None:
+        self.speaker.set_time(now)
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        return self.speaker.resume_from(stated)
+
+    def cautions(self) -> list[str]:
+        return self.speaker.cautions()
+
+    async def count(self, request: Request) -> int | None:
+        """Tokens of the prompt for ``request``."""
+        return self.preview(request).tokens
+
+    def preview(self, request: Request) -> Preview:
+        prompt = self.speaker.render(request)
+        ids = TokenIds.of(self.encoder.ids(prompt))
+        return Preview(prompt.digest(), ids.digest(), len(ids))
 
     @abstractmethod
     def configure(self) -> None:

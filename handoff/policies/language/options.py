@@ -13,6 +13,7 @@ import attrs
 
 from handoff.errors import UsageError
 from handoff.policies.language.actions import FORMATS, ActionRule
+from handoff.policies.language.clock import iso
 from handoff.policies.language.prompts import BUILTIN, FORMS
 from handoff.settings import setting
 
@@ -59,6 +60,15 @@ class ModelOptions:
     system: str | None = _option(
         "System prompt in place of the template's own.", kind=str, default=None, metavar="TEXT"
     )
+    #: ``None``: the start of the run.
+    now: str | None = _option(
+        "The time that templates are told, in ISO form.",
+        kind=str,
+        default=None,
+        metavar="TIME",
+        shown="the start of the run",
+        converter=lambda text: None if text is None else iso(text),
+    )
     action_format: str = _option("How replies hold an action.", kind=str, default="tagged", choices=FORMATS)
     strict: bool = _option("Whether text beside the action is an error.", kind=bool, default=False, negative="lenient")
     constrain: bool = _option(
@@ -81,7 +91,15 @@ class ModelOptions:
     )
     concurrency: int = _lanes("Requests at once, per server.", default=64)
     timeout: float = _seconds("Seconds for one answer of a server.", default=600.0, least=0.001)
-    patience: float = _seconds("Seconds of a server's silence that end the run.", default=120.0, least=0)
+    patience: float = _seconds(
+        "Seconds without a good answer after which a server counts as gone.", default=120.0, least=0
+    )
+    token_limit_field: str = _option(
+        "Field of a chat request that limits the reply, for a model that refuses max_tokens.",
+        kind=str,
+        default="max_tokens",
+        choices=("max_tokens", "max_completion_tokens"),
+    )
     #: A key itself is never an option.
     api_key_env: str = _option(
         "Environment variable with the API key.", kind=str, default="OPENAI_API_KEY", metavar="NAME"
@@ -100,7 +118,7 @@ class ModelOptions:
 
     def sampling(self) -> dict[str, Any]:
         """The options that the sampled tokens depend on."""
-        return {
+        form = {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "top_k": self.top_k,
@@ -109,6 +127,9 @@ class ModelOptions:
             "stop": list(self.stop),
             "constrain": self.constrain,
         }
+        if self.token_limit_field != "max_tokens":  # no part of the form while it was the only field
+            form["token_limit_field"] = self.token_limit_field
+        return form
 
     def room(self, prompt_tokens: int, context: int | None) -> int | None:
         """How many tokens may be generated after a prompt of ``prompt_tokens``: ``max_new_tokens``, or less where the

@@ -13,8 +13,9 @@ A block's text is sent unchanged (one newline at the end of the file is not part
 Variables: ``task`` (``name``, ``type``, ``split``), ``reset`` (the first observation), ``observation`` (the current
 one), ``admissible`` (list of actions), ``history`` (the window: each with ``number``, ``before``, ``action``,
 ``reply``, ``observation``; ``action`` is empty where a step was spent without one), ``skipped`` (turns before the
-window), ``step`` (actions taken), ``remaining`` (actions left, this one included), ``format`` (how to answer) and
-``turn`` (in the block of that name).
+window), ``step`` (actions taken), ``remaining`` (actions left, this one included), ``format`` (how to answer),
+``turn`` (in the block of that name) and the function ``strftime_now(format)``, whose clock stands still at the time of
+the run.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import attrs
 from handoff import files
 from handoff.canonical import canonical, digest
 from handoff.errors import DataError, UsageError
+from handoff.policies.language.clock import READER, iso, present, reader
 from handoff.policies.policy import Request, Turn
 from handoff.records import Record, Task
 
@@ -48,6 +50,8 @@ class Prompt:
 
     form: str
     messages: tuple[tuple[str, str], ...]
+    #: The time that a chat template is told; no part of the digest.
+    now: str = ""
 
     @property
     def text(self) -> str:
@@ -96,6 +100,8 @@ class Template:
     system: str | None = None
     #: How to answer, for the template to say.
     format: str = "tagged"
+    #: The time that the clock shows, in ISO form.
+    now: str = attrs.field(factory=present, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if self.form not in FORMS:
@@ -138,10 +144,9 @@ class Template:
     def from_json(cls, form: Mapping[str, Any]) -> Template:
         """The template that :meth:`to_json` described.  Raises :class:`~handoff.errors.DataError`."""
         try:
-            return cls(
-                str(form["template"]), form["source"], form["form"], form["history"], form["system"], form["format"]
-            )
-        except (KeyError, TypeError, AttributeError) as error:
+            fields = (form["source"], form["form"], form["history"], form["system"], form["format"])
+            return cls(str(form["template"]), *fields, iso(form["now"]) if "now" in form else present())
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"not the description of a prompt template: {error}") from error
 
     def render(self, request: Request) -> Prompt:
@@ -150,6 +155,7 @@ class Template:
             "task": {"name": request.task.name, "type": request.task.type, "split": request.task.split},
             "reset": request.reset.observation,
             "format": self.format,
+            READER: reader(self.now),
         }
         steps = len(request.history)
         window = _turns(request, 0 if self.history is None else max(0, steps - self.history))
@@ -173,8 +179,8 @@ class Template:
         elif "user" in names:
             messages.append(("user", self._block("user", {**common, **now})))
         else:
-            messages.append(("user", self._guard(lambda: self._compiled.render({**common, **now}))))
-        return Prompt(self.form, tuple(messages))
+            messages.append(("user", self._rendered(lambda: self._compiled.render({**common, **now}))))
+        return Prompt(self.form, tuple(messages), self.now)
 
     def _conversation(
         self, request: Request, common: Mapping[str, Any], window: Sequence[Mapping[str, Any]]
@@ -197,14 +203,30 @@ class Template:
         return messages
 
     @cached_property
+    def reads_clock(self) -> bool:
+        """Whether prompts can depend on the time."""
+        from handoff.policies.language.sandbox import reads_clock
+
+        return reads_clock(self.source)
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether prompts show earlier replies as messages of their own."""
+        return self.form == "chat" and self.history != 0 and "first" in self._compiled.blocks
+
+    @cached_property
     def _compiled(self) -> Any:
         import jinja2
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        from handoff.policies.language.sandbox import Sandbox
 
         # The toolkit's own templates need no sandbox, and are rendered three times faster without.
-        kind = jinja2.Environment if self.source in _own_sources() else ImmutableSandboxedEnvironment
-        environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-        compiled = self._guard(lambda: environment.from_string(self.source))
+        if self.source in _own_sources():
+            plain = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+            compiled = self._guard(lambda: plain.from_string(self.source))
+        else:
+            sandbox = Sandbox(undefined=jinja2.StrictUndefined)
+            compiled = self._guard(lambda: sandbox.bounded(self.source))
         names = set(compiled.blocks)
         if names and not ({"user"} <= names <= {"system", "user"} or {"first", "turn"} <= names <= _CONVERSATION):
             raise DataError(
@@ -215,7 +237,13 @@ class Template:
 
     def _block(self, name: str, variables: Mapping[str, Any]) -> str:
         compiled = self._compiled
-        return str(self._guard(lambda: "".join(compiled.blocks[name](compiled.new_context(dict(variables))))))
+        return str(self._rendered(lambda: "".join(compiled.blocks[name](compiled.new_context(dict(variables))))))
+
+    def _rendered(self, act: Any) -> Any:
+        begin = getattr(self._compiled.environment, "begin", None)
+        if begin is not None:
+            begin()
+        return self._guard(act)
 
     def _guard(self, act: Any) -> Any:
         import jinja2

@@ -1,6 +1,7 @@
-"""Answers of OpenAI-compatible servers: JSON with long lists of token ids kept as text, and what is read from it.
+"""Answers of OpenAI-compatible servers: JSON with long lists of token ids kept as text.
 
 Every function that reads an answer raises :class:`BadAnswer` for one that lacks what was asked for.
+:mod:`handoff.policies.openai.schema` reads generated answers.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 import attrs
 
-from handoff.policies.language.model import FAILED, Output
 from handoff.policies.language.tokens import TokenIds
 
 #: In JSON the key's quotation marks are written so outside of strings only: inside they are escaped.
 _ARRAY = re.compile(rb'"(prompt_token_ids|token_ids|tokens)":(\[[0-9,]*\])')
 _ZERO_AHEAD = re.compile(rb"[\[,]0[0-9]")
+#: Digits of a token id, at most.
+_DIGITS = 9
+_TOO_LONG = re.compile(rb"[0-9]{%d}" % (_DIGITS + 1))
 
 
 class BadAnswer(ValueError):
@@ -39,6 +42,8 @@ class Answer:
         ids = holder.get(key) if isinstance(holder, dict) else None
         if not isinstance(ids, list) or not set(map(type, ids)) <= {int}:
             return None
+        if ids and (min(ids) < 0 or max(ids) >= 10**_DIGITS):
+            return None
         return TokenIds.of(ids)
 
 
@@ -59,8 +64,10 @@ def parse(raw: bytes) -> Answer:
 
 
 def _is_canonical(array: bytes) -> bool:
-    """Whether ``array``, of digits and commas, is a canonical JSON array."""
+    """Whether ``array``, of digits and commas, is a canonical JSON array of token ids."""
     if array[1:2] == b"," or array[-2:-1] == b"," or b",," in array:
+        return False
+    if _TOO_LONG.search(array):
         return False
     zeros = array[1:2] == b"0" or b",0" in array
     return not (zeros and _ZERO_AHEAD.search(array))
@@ -79,95 +86,3 @@ def tokenized(answer: Answer) -> TokenIds:
     if tokens is None:
         raise BadAnswer("no token ids in the answer")
     return tokens
-
-
-def completion_with_ids(answer: Answer) -> tuple[TokenIds, Output]:
-    """Token ids of the prompt, and the output."""
-    choice = _only_choice(answer)
-    sent, ids = answer.token_ids("prompt_token_ids", choice), answer.token_ids("token_ids", choice)
-    if sent is None or ids is None:
-        raise BadAnswer("the answer has no token ids")
-    return sent, Output(choice.get("text") or "", choice["finish_reason"], _stop(choice), ids)
-
-
-def chat_with_ids(answer: Answer) -> tuple[TokenIds, Output] | None:
-    """As :func:`completion_with_ids`; ``None`` if the answer lacks token ids, or the reply was taken apart."""
-    choice = _only_choice(answer)
-    message = _message(choice)
-    sent, ids = answer.token_ids("prompt_token_ids", answer.form), answer.token_ids("token_ids", choice)
-    apart = any(message.get(part) not in (None, []) for part in ("reasoning", "reasoning_content", "tool_calls"))
-    if sent is None or ids is None or apart:
-        return None
-    return sent, Output(_text(message), choice["finish_reason"], _stop(choice), ids)
-
-
-def completion(answer: Answer) -> tuple[int | None, Output]:
-    """The number of prompt tokens, if it is stated, and the output."""
-    choice = _only_choice(answer)
-    prompt, reply = _usage(answer)
-    return prompt, Output(choice.get("text") or "", choice["finish_reason"], _stop(choice), tokens=reply)
-
-
-def chat(answer: Answer) -> tuple[int | None, Output]:
-    """As :func:`completion`."""
-    choice = _only_choice(answer)
-    message = _message(choice)
-    prompt, reply = _usage(answer)
-    text, calls = _text(message), message.get("tool_calls")
-    flags: tuple[str, ...] = ()
-    if not text.strip() and isinstance(calls, list) and calls:
-        text, flags = "\n".join(_call_text(call) for call in calls), ("tool_call",)
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    return prompt, Output(
-        text,
-        choice["finish_reason"],
-        _stop(choice),
-        tokens=reply,
-        reasoning=reasoning if isinstance(reasoning, str) else None,
-        flags=flags,
-    )
-
-
-def _only_choice(answer: Answer) -> dict[str, Any]:
-    """The one choice, whose finish reason is a string."""
-    form = answer.form
-    choices = form.get("choices") if isinstance(form, dict) else None
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        raise BadAnswer("the answer has no choice")
-    finish = choices[0].get("finish_reason")
-    if finish in FAILED:
-        raise BadAnswer(f"generation did not end (finish reason {finish!r})")
-    return {**choices[0], "finish_reason": str(finish)}
-
-
-def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise BadAnswer("the answer has no message")
-    return message
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    text = message.get("content")
-    return text if isinstance(text, str) else ""
-
-
-def _stop(choice: Mapping[str, Any]) -> str | None:
-    stop = choice.get("stop_reason")
-    return stop if isinstance(stop, str) else None
-
-
-def _usage(answer: Answer) -> tuple[int | None, int | None]:
-    usage = answer.form.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    prompt, reply = (count if type(count) is int else None for count in counts)
-    return prompt, reply
-
-
-def _call_text(call: Any) -> str:
-    """A tool call as the text that a model without a tool parser would have written."""
-    function = call.get("function") if isinstance(call, dict) else None
-    function = function if isinstance(function, dict) else {}
-    form = {"name": function.get("name"), "arguments": function.get("arguments")}
-    return f"<tool_call>{json.dumps(form)}</tool_call>"

@@ -2,50 +2,63 @@
 
 A retry repeats the request byte for byte, seed included, so that it cannot shift what is sampled.  A request is
 repeated after a connection that fails or breaks, an answer that is cut short, is not JSON or lacks what was asked for,
-a time-out, and the statuses 408, 409, 425, 429 and 5xx.  Between tries the client waits (twice as long each time, or as
-Retry-After says).  A server that has not given one good answer for ``patience`` seconds counts as gone.
+a time-out, and an error that passes (:mod:`handoff.policies.openai.refusals`).  Between tries the client waits, twice
+as long each time, or as Retry-After says.
+
+`docs/models.md` says how long that goes on (Patience); :meth:`Server._end` is the rule.
 """
 
 from __future__ import annotations
 
 import asyncio
 import email.utils
-import json
+import math
 import os
 import random
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import attrs
 
 from handoff import __version__
 from handoff.errors import Interrupted, UsageError
+from handoff.policies.openai import refusals
 from handoff.policies.openai.answers import Answer, BadAnswer, parse
+from handoff.policies.openai.refusals import Complaint, Verdict
+from handoff.policies.openai.schema import Stated
 
 T = TypeVar("T")
 
-RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 FIRST_WAIT, LONGEST_WAIT = 0.25, 20.0
 #: Bytes that an answer may have.
 MOST = 1 << 28
+#: A shorter API key is a placeholder, such as "EMPTY": it is no secret, and may be a word of a reply.
+SHORTEST_KEY = 8
 
 
 class Refused(Exception):
-    """The server understood and refused (a status that is not retried)."""
+    """The server understood and refused: another try would end in the same."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    def __init__(self, complaint: Complaint) -> None:
+        super().__init__(str(complaint))
+        self.complaint = complaint
+        self.status, self.verdict = complaint.status, complaint.verdict
+
+
+def _always(complaint: Complaint) -> bool:
+    return True
 
 
 class Server:
     """A server at ``url`` (``http://host:port/v1``).
 
-    The API key is read from the environment variable ``api_key_env`` and is never part of a message.
+    The API key is read from the environment variable ``api_key_env``.  Where the server repeats it, in whatever part of
+    an answer, asterisks take its place before the answer is read.
     """
 
     def __init__(self, url: str, concurrency: int, timeout: float, patience: float, api_key_env: str) -> None:
@@ -65,58 +78,96 @@ class Server:
         """The URL without its ``/v1``: where vLLM has ``/tokenize``, ``/health`` and ``/version``."""
         return self.url.removesuffix("/v1")
 
-    async def ask(self, url: str, body: bytes | None, read: Callable[[Answer], T]) -> T:
+    async def ask(
+        self,
+        url: str,
+        body: bytes | None,
+        read: Callable[[Answer], T],
+        overflows: Callable[[Complaint], bool] = _always,
+    ) -> T:
         """``read`` of the JSON answer to a POST of the JSON ``body`` (``None``: a GET).
 
-        ``read`` raises :class:`BadAnswer` for an answer to be asked again.  Raises :class:`Refused`,
+        ``read`` raises :class:`BadAnswer` for an answer to be asked again.  So is a complaint of a prompt that is too
+        long, where it does not hold by ``overflows``.  Raises :class:`Refused`,
         :class:`~handoff.errors.UsageError` for a rejected API key and :class:`~handoff.errors.Interrupted` when
-        patience is at its end.
+        patience is at its end or the account has no credit.
         """
-        started = time.monotonic()
         attempt = 0
         self._open()
         async with self._slots:
+            started = time.monotonic()
             while True:
                 try:
-                    answer = read(await self._once(url, body))
+                    answer = await self._once(url, body, read, overflows)
                 except (aiohttp.ClientError, OSError, BadAnswer, _Later) as error:
-                    wait = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
-                    if isinstance(error, _Later) and error.wait is not None:
-                        wait = error.wait
-                    elif isinstance(error, aiohttp.ServerDisconnectedError) and attempt == 0:
-                        wait = 0.0  # a server may close a kept connection that nobody used
-                    now = time.monotonic()
-                    if self._lost(error, attempt, wait, started, now):
-                        raise Interrupted(await self._gone(error, attempt + 1, now - started)) from error
                     attempt += 1
-                    await asyncio.sleep(wait)
+                    if isinstance(error, _Later) and (error.wait or 0.0) > self._patience:
+                        raise Interrupted(
+                            self.without_key(f"model server {self.url} {error.asked(self._patience)}")
+                        ) from error
+                    now = time.monotonic()
+                    end = self._end(error, started)
+                    if attempt >= 3 and now >= end:
+                        raise Interrupted(await self._gone(error, attempt, now - started)) from error
+                    await asyncio.sleep(_pause(error, attempt, end - now))
                 else:
                     self._last_good = time.monotonic()
                     return answer
 
-    def _lost(self, error: BaseException, attempt: int, wait: float, started: float, now: float) -> bool:
-        """Whether to give up: the server has been silent for too long, or fails this one request again and again
-        while it answers others (for much longer where it only asks to slow down)."""
-        if isinstance(error, _Later) and error.wait is not None and error.wait > self._patience:
-            return True
-        slow_down = isinstance(error, _Later) and error.status == 429
-        silent = now - max(started, self._last_good)
-        spent = now - started + wait
-        return attempt >= 2 and (silent + wait > self._patience or spent > self._patience * (20 if slow_down else 3))
+    def _end(self, error: BaseException, started: float) -> float:
+        """When patience with a request that began at ``started`` ends."""
+        slow_down = isinstance(error, _Later) and error.complaint.verdict is Verdict.SLOW_DOWN
+        silent = max(started, self._last_good) + self._patience
+        return min(silent, started + self._patience * (20 if slow_down else 3))
 
-    async def _once(self, url: str, body: bytes | None) -> Answer:
+    async def _once(
+        self, url: str, body: bytes | None, read: Callable[[Answer], T], overflows: Callable[[Complaint], bool]
+    ) -> T:
         status, headers, raw = await self._send(url, body, self._timeout)
-        if status in RETRIED:
-            raise _Later(status, f"HTTP {status}: {self._excerpt(raw)}", _retry_after(headers.get("Retry-After")))
-        if status in (401, 403):
-            state = f"the one in {self._key_name} was not accepted" if self._key else f"{self._key_name} is not set"
-            raise UsageError(f"{self.url} wants an API key, and {state} (HTTP {status})")
-        if status != 200:
-            raise Refused(status, f"HTTP {status}: {self._excerpt(raw)}")
+        wait = retry_after(headers.get("Retry-After"))
+        if status == 200:
+            try:
+                return read(self._parsed(raw))
+            except Stated as error:
+                raise self._failure(error.complaint, wait, overflows) from None
+            except RecursionError:
+                raise BadAnswer("the answer is nested too deep") from None
         try:
-            return parse(raw)
+            form = self._parsed(raw).form
+        except BadAnswer:
+            form = None
+        complaint = refusals.read(status, form, self.without_key(raw.decode("utf-8", "replace")))
+        raise self._failure(complaint, wait, overflows)
+
+    def _failure(
+        self, complaint: Complaint, wait: float | None, overflows: Callable[[Complaint], bool]
+    ) -> BadAnswer | _Later | Refused | UsageError | Interrupted:
+        """What to raise for ``complaint``."""
+        verdict = complaint.verdict
+        if verdict in (Verdict.SLOW_DOWN, Verdict.FAILED) or (verdict is Verdict.UNPAID and wait is not None):
+            return _Later(complaint, wait)
+        if verdict is Verdict.UNPAID:
+            return Interrupted(f"{self.url} says that the account has no credit left ({complaint})")
+        if verdict is Verdict.KEY:
+            state = f"the one in {self._key_name} was not accepted" if self._key else f"{self._key_name} is not set"
+            return UsageError(f"{self.url} wants an API key, and {state} ({complaint})")
+        if verdict is Verdict.OVERFLOW and not overflows(complaint):
+            return BadAnswer(f"the server says that the prompt is too long, and it is not ({complaint})")
+        if verdict is Verdict.REFUSED and 200 <= complaint.status <= 299:
+            return BadAnswer(f"the server states an error of an unknown kind ({complaint})")
+        return Refused(complaint)
+
+    def _parsed(self, raw: bytes) -> Answer:
+        """The answer in ``raw`` without the API key.  Raises :class:`BadAnswer` if it is not JSON."""
+        secret = self._secret
+        try:
+            answer = parse(raw)
+            if secret is not None and (secret.encode() in raw or b"\\" in raw):  # an escape may hide it
+                answer = attrs.evolve(answer, form=_without(answer.form, secret))
         except (ValueError, RecursionError):
-            raise BadAnswer(f"the answer is not JSON: {self._excerpt(raw)}") from None
+            text = " ".join(self.without_key(raw.decode("utf-8", "replace")).split())
+            raise BadAnswer(f"the answer is not JSON: {text[:300] or '(empty)'}") from None
+        return answer
 
     async def _send(self, url: str, body: bytes | None, timeout: float) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of one answer.
@@ -144,9 +195,10 @@ class Server:
         if isinstance(error, TimeoutError):
             cause = f"no answer within {self._timeout:g} s"
         message = f"model server {self.url} gave no good answer in {tries} tries over {seconds:.0f} s (last: {cause})"
-        if isinstance(error, _Later) and not await self._is_healthy():
+        failed = isinstance(error, _Later) and error.complaint.verdict is Verdict.FAILED
+        if failed and not await self._is_healthy():
             message += "; its engine is dead: restart the server"
-        return self._redact(message)
+        return self.without_key(message)
 
     async def _is_healthy(self) -> bool:
         """Whether the server says that its engine lives; a server without such a page gets the benefit of doubt."""
@@ -154,7 +206,7 @@ class Server:
             status, _, _ = await self._send(f"{self.root}/health", None, 5.0)
         except (aiohttp.ClientError, OSError, BadAnswer):
             return False
-        return status not in RETRIED
+        return not refusals.is_passing(status)
 
     def _open(self) -> None:
         """Make what belongs to the running event loop: a session and the slots of requests."""
@@ -177,18 +229,13 @@ class Server:
         self._slots = asyncio.Semaphore(self._concurrency)
         self._loop = loop
 
-    def _excerpt(self, raw: bytes) -> str:
-        text = " ".join(raw[:2000].decode("utf-8", "replace").split())
-        try:
-            form = json.loads(raw)
-            error = form.get("error", form)
-            text = f"{error.get('message', text)} {error.get('code') or ''}" if isinstance(error, dict) else str(error)
-        except (ValueError, AttributeError, RecursionError):
-            pass
-        return self._redact(text.strip()[:300] or "(empty)")
+    @property
+    def _secret(self) -> str | None:
+        return self._key if len(self._key) >= SHORTEST_KEY else None
 
-    def _redact(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+    def without_key(self, text: str) -> str:
+        """``text`` with asterisks for the API key."""
+        return text if self._secret is None else text.replace(self._secret, _HIDDEN)
 
     async def close(self) -> None:
         """Close what belongs to the running event loop.  May be called twice."""
@@ -198,11 +245,44 @@ class Server:
 
 
 class _Later(Exception):
-    """A status that is retried; ``wait`` is what its Retry-After asks for."""
+    """An error that passes; ``wait`` is what its Retry-After asks for, in seconds."""
 
-    def __init__(self, status: int, message: str, wait: float | None) -> None:
-        super().__init__(message)
-        self.status, self.wait = status, wait
+    def __init__(self, complaint: Complaint, wait: float | None) -> None:
+        super().__init__(str(complaint))
+        self.complaint, self.wait = complaint, wait
+
+    def asked(self, patience: float) -> str:
+        """That the server asks for a longer wait than ``patience``."""
+        wait = self.wait or 0.0
+        long = f" (about {wait / 86400:,.0f} days)" if wait >= 2 * 86400 else ""
+        return (
+            f"asks by Retry-After for a wait of {wait:.0f} s{long}, which is more than --patience {patience:g} "
+            f"({self}): wait as long, or ask for less at once by --concurrency"
+        )
+
+
+_HIDDEN = "***"
+
+
+def _without(form: Any, secret: str) -> Any:
+    """The JSON value ``form`` with asterisks for ``secret``."""
+    if isinstance(form, str):
+        return form.replace(secret, _HIDDEN)
+    if isinstance(form, list):
+        return [_without(entry, secret) for entry in form]
+    if isinstance(form, dict):
+        return {_without(key, secret): _without(entry, secret) for key, entry in form.items()}
+    return form
+
+
+def _pause(error: BaseException, attempt: int, left: float) -> float:
+    """Seconds to wait before the next try, after ``attempt`` of them, where patience ends in ``left`` seconds."""
+    if isinstance(error, _Later) and error.wait:
+        return error.wait
+    if isinstance(error, aiohttp.ServerDisconnectedError) and attempt == 1:
+        return 0.0  # a server may close a kept connection that nobody used
+    wait: float = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
+    return min(wait, left) if left > 0 else wait
 
 
 def has_proxy(url: str) -> bool:
@@ -212,21 +292,23 @@ def has_proxy(url: str) -> bool:
     return not local and parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
 
 
-def _retry_after(header: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for (a number, or a date)."""
+def retry_after(header: str | None) -> float | None:
+    """Seconds that a Retry-After header asks for (a number, or a date); ``None`` if it makes no sense."""
     if header is None:
         return None
     try:
-        return max(0.0, float(header))
+        seconds = float(header)
     except ValueError:
         pass
+    else:
+        return seconds if math.isfinite(seconds) and seconds >= 0 else None
     try:
         when = email.utils.parsedate_to_datetime(header)
-    except (TypeError, ValueError):
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        return max(0.0, (when - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def check_url(url: str) -> str:

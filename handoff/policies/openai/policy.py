@@ -3,8 +3,9 @@
 A server with ``/version`` and ``/tokenize`` is a vLLM server, which gives every decision the token ids of prompt and
 reply.  One request is enough where the prompt leaves room for all new tokens: the server tokenizes it and answers with
 the ids.  Else the prompt is tokenized first, its room in the context computed, and exactly its token ids are sent and
-must come back.  Both ways end in the same decision.  Any other server gets the messages: the record then has the digest
-of the rendered prompt and the server's own count of tokens, and the server decides what an overflow is.
+must come back.  Both ways end in the same decision, and which of them is taken depends on the prompt alone.  Any other
+server gets the messages: the record then has the digest of the rendered prompt and the server's own count of tokens,
+and the server decides what an overflow is.
 
 Of several URLs each episode has one, by a hash of its task and seed slot: the choice does not depend on timing, and all
 turns of an episode find its prefix cached.
@@ -13,24 +14,33 @@ turns of an episode find its prefix cached.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from handoff.errors import EnvironmentFault, UsageError
-from handoff.policies.language.model import Input, Output, Speaker
+from handoff.policies.language.model import Input, Speaker
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import Prompt
 from handoff.policies.language.tokens import TokenIds
-from handoff.policies.openai import answers
+from handoff.policies.openai import answers, fields, schema, served_chat
+from handoff.policies.openai.answering import Answering
 from handoff.policies.openai.client import Refused, Server
-from handoff.policies.policy import Request, Served
+from handoff.policies.openai.refusals import Complaint, Verdict
+from handoff.policies.policy import Preview, Request, Served
 from handoff.records import Decision
 from handoff.seeds import derive
 
-#: Tokens that a chat template may put around a prompt.
-_AROUND = 100
+#: Tokens that a chat template may put around a prompt: usually, and at most.
+_AROUND, _MOST_AROUND = 100, 4096
+#: A text by which it is measured how many tokens a character has, and how many more a prompt's characters may have.
+_SAMPLE = (
+    "You are in room 12. You see a desk 1, a drawer 3 (closed) and a mug 2.\nAdmissible actions:\n- go to desk 1\n"
+)
+_MARGIN = 1.25
+#: No token has less than a byte, and no character more bytes than these.
+_MOST_PER_CHARACTER = 4
 
 
 @attrs.frozen
@@ -43,6 +53,8 @@ class _Card:
     max_model_len: int | None
     #: A hub name says which weights these are; of a path only the last part is kept.
     root: str | None
+    #: In a fixed text; 1 for a server that does not tokenize.
+    tokens_per_character: float = 1.0
 
     @property
     def tokenizes(self) -> bool:
@@ -74,11 +86,11 @@ class OpenAIServer(Served):
         ]
         self._wanted = model.strip()
         self._card: _Card | None = None
-        self._density = 1.0  # tokens per character, to be on the safe side
-        self._tokenized = 0
+        self._chat = served_chat.UNKNOWN
+        self._answering: Answering
 
     async def introduce(self) -> None:
-        """Ask every server which model it serves.
+        """Ask every server which model it serves, and what that says to the prompts of the fingerprint.
 
         Raises :class:`~handoff.errors.UsageError` for an unknown model or servers that differ, and
         :class:`~handoff.errors.Interrupted` if a server cannot be reached.
@@ -97,11 +109,28 @@ class OpenAIServer(Served):
                 self.options.prompt_form == "text"
                 or all([await _answers_whole(server, cards[0].model) for server in self.servers])
             )
+            if cards[0].tokenizes and self.options.prompt_form == "chat":
+                replies = self.speaker.template.is_conversation
+                self._chat = await served_chat.examine(self.servers[0], cards[0].model, replies)
+            answering = Answering(self.servers, cards[0].model, self.options)
+            await answering.identify(cards[0].tokenizes)
         finally:
             await self.aclose()
         limits = [limit for limit in (cards[0].max_model_len, self.options.context) if limit]
         self.context = min(limits, default=None)
-        self._card = cards[0]
+        self._card, self._answering = cards[0], answering
+        self.speaker.reads_clock |= self._chat.reads_clock
+        self.speaker.rewritten = self._chat.rewritten
+
+    def resume_from(self, stated: Mapping[str, Any]) -> list[str]:
+        return [*self.speaker.resume_from(stated), *self._answering.resume_from(stated)]
+
+    def remarks(self) -> list[str]:
+        limits = self._answering.limits() if self._card else None
+        return [limits] if limits else []
+
+    def system_fingerprints(self) -> Sequence[str]:
+        return sorted(self._answering.systems) if self._card else ()
 
     @property
     def card(self) -> _Card:
@@ -115,6 +144,7 @@ class OpenAIServer(Served):
             "spec": f"openai:#{card.model}",  # the URL is no part of what the run is
             "kind": "openai",
             "model": card.model,
+            **self._answering.describe(),
             "engine": card.engine(),
             "tokens": "ids" if card.tokenizes else "rendered prompt only",
             "guarantee": (
@@ -124,6 +154,37 @@ class OpenAIServer(Served):
             ),
             **self.speaker.describe(),
         }
+
+    def set_time(self, now: str) -> None:
+        self.speaker.set_time(now)
+
+    def cautions(self) -> list[str]:
+        cautions = self.speaker.cautions()
+        if self._chat.reads_clock and not self._chat.takes_date:
+            cautions.append(
+                "its chat template shows the time, which this server cannot be told: on another day its prompts are "
+                "others (serve it with a chat template that does not, vllm serve --chat-template FILE)"
+            )
+        if self.speaker.template.is_conversation and self.speaker.rewritten is None:
+            cautions.append("it is not known whether its chat template shows earlier replies unchanged")
+        return cautions
+
+    def preview(self, request: Request) -> Preview:
+        return Preview(self.speaker.render(request).digest())
+
+    async def ask_preview(self, request: Request) -> Preview:
+        """With the prompt's token ids, or the number that a server counts that does not tokenize."""
+        server, prompt = self.servers[0], self.speaker.render(request)
+        rendered = prompt.digest()
+        if self._chat.restless:  # its ids would differ from themselves
+            return Preview(rendered)
+        try:
+            if self.card.tokenizes:
+                ids = await self._ids_of(server, prompt)
+                return Preview(rendered, ids.digest(), len(ids))
+            return Preview(rendered, tokens=await self._answering.count(server, prompt))
+        except Refused:
+            return Preview(rendered)
 
     async def decide_one(self, request: Request) -> Decision:
         server = self.servers[0]
@@ -136,22 +197,21 @@ class OpenAIServer(Served):
             decision = await self._at_once(server, request, prompt) if self._suits(prompt) else None
             return decision or await self._by_ids(server, request, prompt)
         except Refused as error:
-            raise UsageError(f"{server.url} refuses a request for model {self.card.model}: {error}") from error
+            raise UsageError(
+                f"{server.url} refuses a request for model {self.card.model}: {fields.with_advice(error.complaint)}"
+            ) from error
 
     def _suits(self, prompt: Prompt) -> bool:
-        """Whether one request is enough, as far as the length of the prompt in characters says."""
+        """Whether one request is likely to be enough, by the prompt and by what the introduction measured.
+
+        What was learnt from earlier prompts would make the requests depend on the order in which answers arrive.
+        """
         if not self._at_once_works:
             return False
         room = self.options.max_prompt_tokens
         if self.context is not None:
             room = min(room, self.context - self.options.max_new_tokens)
-        return prompt.characters * self._density + _AROUND <= room
-
-    def _learn_density(self, prompt: Prompt, ids: TokenIds) -> None:
-        """Learn how many tokens a character has, with a margin."""
-        density = 1.25 * len(ids) / max(1, prompt.characters)
-        self._density = density if self._tokenized == 0 else max(self._density, density)
-        self._tokenized += 1
+        return prompt.characters * self.card.tokens_per_character * _MARGIN + _AROUND <= room
 
     async def _at_once(self, server: Server, request: Request, prompt: Prompt) -> Decision | None:
         """The decision by one request: the server tokenizes, generates, and states the ids of both.
@@ -160,97 +220,101 @@ class OpenAIServer(Served):
         token ids here, or has taken the reply apart.
         """
         room = self.options.max_new_tokens
-        body = {"model": self.card.model, **self._all_sampling(request, room)}
-        answer: tuple[TokenIds, Output] | None
+        body = self._body(fields.limit(self.options, prompt.form, room), fields.all_sampling(self.options, request))
+        completion: schema.Completion | None
         try:
             if prompt.form == "chat":
-                body |= {"add_generation_prompt": True, "add_special_tokens": False}
+                body |= {"add_generation_prompt": True, "add_special_tokens": False, **self._chat.arguments(prompt.now)}
                 data = _with(body, "messages", prompt.chat_json())
-                answer = await server.ask(f"{server.url}/chat/completions", data, answers.chat_with_ids)
+                completion = await self._answering.ask(server, "chat/completions", data, schema.chat_with_ids)
             else:
                 data = json.dumps(body | {"prompt": prompt.text, "add_special_tokens": True}).encode()
-                answer = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
+                completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids)
         except Refused:
             return None  # too long by the server's own count, or an error that will show again
-        if answer is None:
-            self._at_once_works = False
+        if completion is None or completion.prompt is None:
             return None
-        ids, output = answer
-        self._learn_density(prompt, ids)
-        if self.options.room(len(ids), self.context) != room:
+        if self.options.room(len(completion.prompt), self.context) != room:
             return None
-        return self.speaker.decide(request, Input(prompt, ids), output, room)
+        return self.speaker.decide(request, Input(prompt, completion.prompt), completion.output, room)
 
-    async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
-        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
+    async def _ids_of(self, server: Server, prompt: Prompt) -> TokenIds:
+        """The token ids that the server makes of ``prompt``."""
         body: dict[str, Any] = {"model": self.card.model}
         if prompt.form == "chat":
             body |= {"messages": prompt.chat(), "add_generation_prompt": True, "add_special_tokens": False}
+            body |= self._chat.arguments(prompt.now)
         else:
             body |= {"prompt": prompt.text, "add_special_tokens": True}
-        ids = await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
-        self._learn_density(prompt, ids)
+        return await server.ask(f"{server.root}/tokenize", json.dumps(body).encode(), answers.tokenized)
+
+    async def count(self, request: Request) -> int | None:
+        """Tokens of the prompt for ``request``; ``None``: the server does not tokenize."""
+        if not self.card.tokenizes:
+            return None
+        try:
+            return len(await self._ids_of(self.servers[0], self.speaker.render(request)))
+        except Refused as error:
+            raise UsageError(f"{self.servers[0].url} refuses to tokenize a prompt: {error}") from error
+
+    async def _by_ids(self, server: Server, request: Request, prompt: Prompt) -> Decision:
+        """The decision by two requests: the prompt is tokenized, its room computed, and exactly its ids are sent."""
+        ids = await self._ids_of(server, prompt)
         model_input = Input(prompt, ids)
         room = self.options.room(len(ids), self.context)
         if room is None:
             return self.speaker.overflow(request, model_input)
-        data = _with({"model": self.card.model, **self._all_sampling(request, room)}, "prompt", ids.text)
-        sent, output = await server.ask(f"{server.url}/completions", data, answers.completion_with_ids)
-        if sent != ids:
-            raise EnvironmentFault(f"{server.url} answered {len(sent)} prompt tokens that are not the {len(ids)} sent")
-        return self.speaker.decide(request, model_input, output, room)
+        body = self._body(fields.limit(self.options, "text", room), fields.all_sampling(self.options, request))
+        data = _with(body, "prompt", ids.text)
+        try:
+            overflows = self._overflows(len(ids) + room)
+            completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids, overflows)
+        except Refused as error:
+            return self._refused(request, model_input, error, room)
+        if completion.prompt != ids:
+            count = len(completion.prompt or ())
+            raise EnvironmentFault(f"{server.url} answered {count} prompt tokens that are not the {len(ids)} sent")
+        return self.speaker.decide(request, model_input, completion.output, room)
 
     async def _by_text(self, server: Server, request: Request, prompt: Prompt) -> Decision:
-        # Servers of several kinds take 32 bits only.
-        body = {
-            "model": self.card.model,
-            "max_tokens": self.options.max_new_tokens,
-            **self._sampling(request, request.seed & 0x7FFFFFFF),
-        }
+        room = self.options.max_new_tokens
+        body = self._body(fields.limit(self.options, prompt.form, room), fields.sampling(self.options, request))
+        overflows = self._overflows(_MOST_PER_CHARACTER * prompt.characters + _MOST_AROUND + room)
         try:
             if prompt.form == "chat":
-                body["messages"] = prompt.chat()
-                data = json.dumps(body).encode()
-                tokens, output = await server.ask(f"{server.url}/chat/completions", data, answers.chat)
+                data = json.dumps(body | {"messages": prompt.chat()}).encode()
+                completion = await self._answering.ask(server, "chat/completions", data, schema.chat, overflows)
             else:
-                body["prompt"] = prompt.text
-                data = json.dumps(body).encode()
-                tokens, output = await server.ask(f"{server.url}/completions", data, answers.completion)
+                data = json.dumps(body | {"prompt": prompt.text}).encode()
+                completion = await self._answering.ask(server, "completions", data, schema.completion, overflows)
         except Refused as error:
-            if _is_overflow(error):
-                return self.speaker.overflow(request, Input(prompt))
-            raise
-        model_input = Input(prompt, tokens=tokens)
-        if tokens is not None and tokens > self.options.max_prompt_tokens:
+            return self._refused(request, Input(prompt), error, room)
+        model_input = Input(prompt, tokens=completion.prompt_tokens)
+        if completion.prompt_tokens is not None and completion.prompt_tokens > self.options.max_prompt_tokens:
             return self.speaker.overflow(request, model_input)
-        return self.speaker.decide(request, model_input, output, self.options.max_new_tokens)
+        return self.speaker.decide(request, model_input, completion.output, room)
 
-    def _all_sampling(self, request: Request, room: int) -> dict[str, Any]:
-        body = {
-            "max_tokens": room,
-            "return_token_ids": True,
-            "skip_special_tokens": True,
-            # A server may have other defaults from the checkpoint's generation_config.json: state them all.
-            "top_k": self.options.top_k or -1,
-            "min_p": 0.0,
-            "repetition_penalty": 1.0,
-            **self._sampling(request, request.seed),
-        }
-        if self.options.constrain:
-            body["structured_outputs"] = {"choice": list(request.record.admissible)}
-        return body
+    def _body(self, *parts: Mapping[str, Any]) -> dict[str, Any]:
+        """A request's fields except the prompt."""
+        return {"model": self.card.model} | {key: value for part in parts for key, value in part.items()}
 
-    def _sampling(self, request: Request, seed: int) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "temperature": request.tempered(self.options.temperature),
-            "top_p": self.options.top_p,
-            "presence_penalty": 0.0,
-            "frequency_penalty": 0.0,
-            "seed": seed,
-        }
-        if self.options.stop:
-            body["stop"] = list(self.options.stop)
-        return body
+    def _overflows(self, most: int) -> Callable[[Complaint], bool]:
+        """Whether a complaint that the context is too short can hold for a request of ``most`` tokens at most, prompt
+        and reply together."""
+
+        def holds(complaint: Complaint) -> bool:
+            known = complaint.context if complaint.context is not None else self.card.max_model_len
+            return known is None or most > known
+
+        return holds
+
+    def _refused(self, request: Request, model_input: Input, error: Refused, room: int) -> Decision:
+        """The outcome of a prompt that does not fit, or that a filter stopped.  Raises ``error`` if it is neither."""
+        if error.verdict is Verdict.OVERFLOW:
+            return self.speaker.overflow(request, model_input)
+        if error.verdict is Verdict.FILTERED:
+            return self.speaker.refuse(request, model_input, error.complaint.message, room)
+        raise error
 
     async def aclose(self) -> None:
         for server in self.servers:
@@ -273,15 +337,15 @@ async def _ask_card(server: Server, model: str) -> _Card:
     limit, root = cards[model].get("max_model_len"), cards[model].get("root")
     if root and str(root).startswith(("/", ".")):
         root = str(root).rstrip("/").rsplit("/", 1)[-1]
-    version = None
+    version, density = None, 1.0
     try:
         stated = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
-        probe = json.dumps({"model": model, "prompt": "a"}).encode()
-        await server.ask(f"{server.root}/tokenize", probe, answers.tokenized)
+        probe = json.dumps({"model": model, "prompt": _SAMPLE}).encode()
+        density = len(await server.ask(f"{server.root}/tokenize", probe, answers.tokenized)) / len(_SAMPLE)
         version = stated
     except (Refused, KeyError, TypeError):
         pass
-    return _Card(model, version, limit if isinstance(limit, int) else None, root)
+    return _Card(model, version, limit if isinstance(limit, int) else None, root, density)
 
 
 async def _answers_whole(server: Server, model: str) -> bool:
@@ -297,20 +361,12 @@ async def _answers_whole(server: Server, model: str) -> bool:
         alone = json.dumps({**body, "add_special_tokens": False}).encode()
         expected = await server.ask(f"{server.root}/tokenize", alone, answers.tokenized)
         data = json.dumps({**probe, "include_reasoning": False}).encode()
-        reply = await server.ask(f"{server.url}/chat/completions", data, answers.chat_with_ids)
+        reply = await server.ask(f"{server.url}/chat/completions", data, schema.chat_with_ids)
     except Refused:
         return False
-    return reply is not None and reply[0] == expected
+    return reply is not None and reply.prompt == expected
 
 
 def _with(body: Mapping[str, Any], key: str, value: bytes) -> bytes:
     """JSON of ``body`` with one more entry, whose ``value`` is JSON already."""
     return b'%s, "%s": %s}' % (json.dumps(body).encode()[:-1], key.encode(), value)
-
-
-_OVERFLOW: Sequence[str] = ("context_length_exceeded", "maximum context length", "context length", "too many tokens")
-
-
-def _is_overflow(error: Refused) -> bool:
-    text = str(error).lower()
-    return error.status in (400, 413, 422) and any(sign in text for sign in _OVERFLOW)

@@ -49,6 +49,8 @@ class PolicyCounts:
     pass_at_k: dict[str, float]
     pass_hat_k: dict[str, float]
     pilots: PilotCounts | None = None
+    #: Tasks whose scored rollouts are all equal; stated where these are most tasks.
+    alike: int | None = None
 
     @property
     def mean_success(self) -> float:
@@ -68,6 +70,8 @@ class RolloutDocument:
     summary: Json
     #: Empty while rollouts are owed.
     policies: tuple[PolicyCounts, ...]
+    #: Policies whose rollouts are mostly one, in words.
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         return self.summary
@@ -77,4 +81,5 @@ def document(run: RolloutStudy) -> RolloutDocument:
     """Counts per policy and task, and the curves."""
     form = summary(run)
     policies = (from_json(PolicyCounts, entry, f"{run.folder}: summary") for entry in form.get("policies", ()))
-    return RolloutDocument(run, form, tuple(policies))
+    warnings = () if run.still_owed else (run.counts(name).repeated for name in run.policies)
+    return RolloutDocument(run, form, tuple(policies), tuple(filter(None, warnings)))

@@ -13,9 +13,11 @@ from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.report import plots, terminal
 from handoff.report.format import Measure, percent, plural, rate_with_interval
 from handoff.report.plots import Figure, Mark, Series
+from handoff.report.refusals import refusals
 from handoff.report.report import Options, Report
 from handoff.report.rollouts.document import PolicyCounts, RolloutDocument, TaskCounts, document
 from handoff.report.sheet import Card, Content, Fact, Section, Sheet, SheetCell, SheetRow
+from handoff.text import command, shell_word
 
 #: Tasks that the terminal lists; the page lists all.
 MOST_TASKS = 40
@@ -45,7 +47,7 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
             return Content(**head, verdict=verdict, warn=True)
         return Content(
             **head,
-            verdict=" ".join(map(_sentence, document.policies)),
+            verdict=" ".join([*map(_sentence, document.policies), *document.warnings]),
             cards=[_card(one) for one in document.policies],
             sections=sections(document),
             facts=[
@@ -54,13 +56,19 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
                 *(Fact(name, str(run.described[name]["spec"]), style) for style, name in enumerate(run.policies)),
                 Fact("Run", f"{run.folder.resolve().name}, digest {run.manifest['digest'][:16]}"),
             ],
-            notes=[MEANING],
+            notes=[MEANING, *(one.sentence() for one in refusals(run.decisions()))],
         )
 
     def plan_lines(self, identity: Mapping[str, Any], folder: Path) -> list[str]:
         protocol, tasks = identity["protocol"], len(identity["tasks"])
         rollouts = tasks * len(protocol["policies"]) * protocol["rollouts"]
-        return [f"{rollouts} rollouts of {tasks} tasks into {folder}"]
+        return [f"{rollouts} rollouts of {tasks} tasks into {shell_word(folder)}"]
+
+    def next_commands(self, study: RolloutStudy) -> Mapping[str, str]:
+        """Of two policies and more the sharpening tax too, of the first two."""
+        pair = [f"{study.folder}#{name}" for name in study.policies[:2]]
+        tax = {"compare": command("handoff", "tax", *pair)} if len(pair) == 2 else {}
+        return {**tax, **super().next_commands(study)}
 
     def show_result(self, console: Console, study: RolloutStudy) -> None:
         """Successes, pass@k, pilots and temperatures, without the tasks."""
@@ -71,6 +79,7 @@ class RolloutReport(Report[RolloutStudy, RolloutDocument]):
         for section in sections(result):
             if section.name in ("policies", "ptgs"):
                 terminal.show_sections(console, section)
+        terminal.say(console, *result.warnings, style="yellow")
 
 
 REPORT = RolloutReport()

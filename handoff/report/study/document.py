@@ -17,6 +17,7 @@ from handoff.protocols.frontier.failures import failures, share_gap
 from handoff.protocols.frontier.study import Study, require_consistent
 from handoff.protocols.frontier.summary import summary
 from handoff.report.format import Measure
+from handoff.report.refusals import refusals
 from handoff.report.report import Options
 from handoff.report.sheet import measure
 from handoff.report.study import sentences, values
@@ -300,4 +301,6 @@ def _failures(study: Study, options: Options) -> values.FailureTable:
     for a, b in ordered(study.reachers, options.order)[:1]:
         gap = share_gap(by_reacher[a], by_reacher[b], intervals=options.intervals)
         gaps.append(values.ReacherGap((a, b), Measure(None, gap.point, gap.low, gap.high, note=gap.reason)))
-    return values.FailureTable(tuple(by_reacher[name] for name in study.reachers), tuple(gaps))
+    return values.FailureTable(
+        tuple(by_reacher[name] for name in study.reachers), tuple(gaps), refusals(study.decisions()) or None
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from handoff.report.sheet import Card, Content, Section
 from handoff.report.study import document as documents
 from handoff.report.study import episodes, figures, tables, values
 from handoff.report.study.values import StudyDocument
+from handoff.text import shell_word
 
 #: Sections in order: name, heading, and its short form.
 SECTIONS = (
@@ -95,8 +96,9 @@ class StudyReport(Report[Study, StudyDocument]):
                 f"at most {protocol['reach_budget']} actions, until exactly {protocol['depth']} from success"
             ),
             f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {most} actions",
+            *_groups(protocol.get("prompt_groups", ())),
             *(f"policy {name}: {_policy(name, described)}" for name, described in identity["policies"].items()),
-            f"run folder: {folder}",
+            f"run folder: {shell_word(folder)}",
         ]
 
     def show_result(self, console: Console, study: Study) -> None:
@@ -112,11 +114,23 @@ class StudyReport(Report[Study, StudyDocument]):
 REPORT = StudyReport()
 
 
+def _groups(groups: Sequence[Sequence[str]]) -> list[str]:
+    """That solvers get different prompts, if they do."""
+    if not groups:
+        return []
+    sides = " | ".join(", ".join(group) for group in groups)
+    line = (
+        f"solvers get different prompts from equal histories, by template or tokenizer: {sides}. The manifest declares "
+        "it, so an audit holds equal histories for all, and equal token ids on each side"
+    )
+    return [line]
+
+
 def _policy(name: str, described: Mapping[str, Any]) -> str:
     spec = str(described["spec"])
     if described.get("kind") != "builtin":
         return spec
-    return f"{spec}, a small checkpoint that ships with handoff (another one: -p {name}=SPEC)"
+    return f"{spec}, a small checkpoint that ships with handoff (another one: -p {shell_word(f'{name}=SPEC')})"
 
 
 def _owed(counts: Json) -> str:

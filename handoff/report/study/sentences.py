@@ -111,7 +111,7 @@ def _verdicts(results: StudyResults) -> Iterator[str]:
     leading, *others = results.contrasts
     main = verdict(reach_gaps[leading.reachers], solve_gaps[leading.solvers], results.intervals.level)
     alone = len(tables.reach.gaps) == len(tables.solve.pooled_gaps) == 1
-    yield main if alone else f"{leading.label}: {main[0].lower()}{main[1:]}"
+    yield main if alone else main.replace(": ", f" ({leading.label}): ", 1)
     by_answer: dict[str, list[str]] = {}
     for one in others:
         signs = sign(reach_gaps[one.reachers].value), sign(solve_gaps[one.solvers].value)
@@ -286,6 +286,8 @@ def failures(table: values.FailureTable) -> Iterator[str]:
             f"{' and '.join(labels)} ({most:,}{' each' if len(labels) > 1 else ''}), and leaves the state unchanged on "
             f"{percent(one.unchanged)} of their steps."
         )
+    for refusals in table.refusals or ():
+        yield refusals.sentence()
 
 
 def method(intervals: Intervals) -> str:

@@ -175,14 +175,20 @@ def failures(table: values.FailureTable) -> Iterator[Sheet]:
         filler = tuple(EMPTY for _ in reachers[1:])
         rows.append(SheetRow(f"loop, {b} {MINUS} {a}, points", (gap(row.value), *filler), divided=True))
     yield Sheet("Non-arrivals by label", columns, tuple(rows))
-    shares = (
+    shares = [
         ("repeats the action before", [percent(one.repeats) for one in reachers]),
         ("revisits an earlier state", [percent(one.revisits) for one in reachers]),
         ("leaves the state unchanged", [percent(one.unchanged) for one in reachers]),
         ("distinct actions (median)", [decimal(one.median_distinct) for one in reachers]),
-    )
+    ]
+    if any(one.refused for one in reachers):
+        shares.append(("refused by model or filter", [_share(one.refused or 0, one.steps) for one in reachers]))
     steps = tuple(SheetRow(name, tuple(map(SheetCell, texts))) for name, texts in shares)
     yield Sheet("Steps of the non-arrivals", ("share of steps", *(one.reacher for one in reachers)), steps)
+
+
+def _share(part: int, whole: int) -> str:
+    return percent(part / whole if whole else None)
 
 
 def _label(one: Failures, label: str) -> SheetCell:

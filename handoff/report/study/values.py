@@ -14,6 +14,7 @@ from handoff.estimation.bootstrap import Estimate
 from handoff.estimation.method import Intervals
 from handoff.protocols.frontier.failures import Failures
 from handoff.report.format import OPTIONAL, Json, Measure, arrow, plain
+from handoff.report.refusals import Refusals
 
 FORMAT = 1
 
@@ -383,6 +384,8 @@ class FailureTable:
     reachers: tuple[Failures, ...]
     #: Gaps of the share of loops.
     loop_gaps: tuple[ReacherGap, ...]
+    #: Of policies that have any, in all of their turns; ``None`` if there are none.
+    refusals: tuple[Refusals, ...] | None = attrs.field(default=None, metadata={"optional": True})
 
 
 @attrs.frozen

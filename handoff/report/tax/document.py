@@ -36,7 +36,10 @@ def document(
         SuccessRates(BINS, rates(base), rates(post)),
         tuple(_trade(one) for one in (compared, *others)),
     )
-    return attrs.evolve(numbers, sentences=sentences.sentences(numbers))
+    words = sentences.sentences(numbers)
+    repeated = {name: one for name, one in zip(numbers.names, (base, post), strict=True) if one.repeated is not None}
+    words["verdict"] += [str(one.repeated) for one in repeated.values()]
+    return attrs.evolve(numbers, sentences=words, alike={name: one.alike or 0 for name, one in repeated.items()})
 
 
 def rates(counts: Counts) -> tuple[int, ...]:

@@ -51,6 +51,8 @@ class TaxDocument:
     #: This pair and all further pairs.
     trade: tuple[Trade, ...]
     sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
+    #: Tasks whose rollouts are all equal, by policy; stated of policies for which these are most tasks.
+    alike: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def sides(self) -> tuple[tuple[str, PolicyCurves], tuple[str, PolicyCurves]]:
@@ -58,7 +60,8 @@ class TaxDocument:
         return (self.names[0], self.comparison.base), (self.names[1], self.comparison.post)
 
     def to_json(self) -> Json:
-        return plain(self)
+        form: Json = plain(self)
+        return form if self.alike else {key: value for key, value in form.items() if key != "alike"}
 
 
 def measure(estimate: TaxEstimate) -> Measure:

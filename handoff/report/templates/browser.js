@@ -82,7 +82,7 @@
     let limit = PAGE;
     let current = -1;
 
-    const filter = () => {
+    const select = () => {
       const type = types[byId("f-type").value - 1];
       const reacher = byId("f-reacher").value - 1;
       const test = outcomes[byId("f-outcome").value][1];
@@ -97,6 +97,21 @@
       });
       limit = PAGE;
       list();
+    };
+
+    const filter = () => {
+      select();
+      follow();
+    };
+
+    // The pane shows an episode of the list, and its arrows stay in the list.
+    const follow = () => {
+      if (shown.includes(current)) byId("episode").querySelector(".step-nav").replaceWith(arrows(current));
+      else if (shown.length) show(shown.find((number) => arrived(episodes[number])) ?? shown[0], false);
+      else {
+        current = -1;
+        byId("episode").replaceChildren(make("p", { class: "note", text: "No trajectory matches the filters." }));
+      }
     };
 
     const result = (episode) => {
@@ -173,12 +188,7 @@
       return box;
     };
 
-    const show = (number, chosen) => {
-      current = number;
-      const episode = episodes[number];
-      const [name, type, id] = tasks[episode.t];
-      const reacher = reachers[episode.w];
-      const parts = [];
+    const arrows = (number) => {
       const move = make("div", { class: "step-nav" });
       for (const [text, by, told] of [["←", -1, "previous"], ["→", 1, "next"]]) {
         const button = make("button", { type: "button", text, title: `${told} in the list`, "aria-label": told });
@@ -187,7 +197,21 @@
         button.addEventListener("click", () => show(next, true));
         move.append(button);
       }
-      parts.push(move, make("h3", { text: name }));
+      return move;
+    };
+
+    const show = (number, chosen) => {
+      current = number;
+      const place = shown.indexOf(number);
+      if (place >= limit) {
+        limit = PAGE * Math.ceil((place + 1) / PAGE);
+        list();
+      }
+      const episode = episodes[number];
+      const [name, type, id] = tasks[episode.t];
+      const reacher = reachers[episode.w];
+      const parts = [];
+      parts.push(arrows(number), make("h3", { text: name }));
       const who = chip("");
       who.append(mark(styleOf(reacher)), `reacher ${reacher}`);
       const end = arrived(episode) ? chip(`arrived after ${episode.a} actions`, "good") : chip(`did not arrive: ${words(episode.f)}`, "bad");
@@ -212,8 +236,9 @@
       for (const row of byId("list").querySelectorAll(".ep[data-episode]")) {
         row.setAttribute("aria-selected", row.dataset.episode === String(number));
       }
+      // An address that names an episode names the one in the pane.
+      if (chosen || addressed() !== undefined) history.replaceState(null, "", `#episode-${number}`);
       if (chosen) {
-        history.replaceState(null, "", `#episode-${number}`);
         if (window.matchMedia("(max-width: 860px)").matches) byId("episode").scrollIntoView({ block: "start" });
       }
     };
@@ -221,11 +246,25 @@
     for (const id of ["f-type", "f-reacher", "f-outcome"]) byId(id).addEventListener("change", filter);
     byId("f-task").addEventListener("input", filter);
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
-    filter();
-    const named = /^#episode-(\d+)$/.exec(location.hash);
-    const first = named && named[1] < episodes.length ? Number(named[1]) : shown.find((n) => arrived(episodes[n])) ?? shown[0];
-    if (first !== undefined) show(first, false);
-    if (named) byId("episodes").scrollIntoView();
+    const addressed = () => {
+      const named = /^#episode-(\d+)$/.exec(location.hash);
+      return named && Number(named[1]) < episodes.length ? Number(named[1]) : undefined;
+    };
+    const visit = () => {
+      const named = addressed();
+      if (named === undefined) return;
+      if (!shown.includes(named)) {
+        for (const id of ["f-type", "f-reacher", "f-outcome"]) byId(id).selectedIndex = 0;
+        byId("f-task").value = "";
+        select();
+      }
+      show(named, false);
+      byId("episodes").scrollIntoView();
+    };
+    window.addEventListener("hashchange", visit);
+    select();
+    if (addressed() === undefined) follow();
+    else visit();
     document.documentElement.dataset.ready = "yes";
   };
 

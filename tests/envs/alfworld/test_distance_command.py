@@ -15,6 +15,7 @@ from kit.refusals import refusal
 from handoff.envs.alfworld.compiled.engine import CompiledGame
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import Game
+from handoff.errors import install_command
 from handoff.records import Record
 
 
@@ -113,7 +114,8 @@ def test_an_unknown_ending_and_a_missing_networkx_are_one_sentence(
     assert "states.png; end its name in .graphml or .json" in line
     monkeypatch.setitem(sys.modules, "networkx", None)
     line = refusal(capsys, "distance", path, "--graph", str(tmp_path / "states.graphml"))
-    assert line.endswith("a graph of states needs networkx: pip install 'checkpoint-handoff[graph]'")
+    assert "a graph of states needs networkx (" in line
+    assert line.endswith(f"; install it: {install_command('graph')}")
     assert not list(tmp_path.glob("states.*"))
 
 

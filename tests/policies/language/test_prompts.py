@@ -9,7 +9,9 @@ import pytest
 from handoff.canonical import digest
 from handoff.errors import DataError, HandoffError, UsageError
 from handoff.policies import Request, Turn
-from handoff.policies.language.prompts import Template
+from handoff.policies.language import sandbox
+from handoff.policies.language.chat import ChatTemplate
+from handoff.policies.language.prompts import BUILTIN, Template
 from handoff.records import Record, Task
 
 TASK = Task("0" * 64, "clean a mug", "clean", "test")
@@ -129,6 +131,81 @@ def test_a_template_that_cannot_work_is_refused_before_the_run_in_one_sentence(s
     with pytest.raises(DataError, match=message) as caught:
         Template("mine", source)
     assert "\n" not in str(caught.value)
+
+
+BOUNDLESS = {
+    "nested loops": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "macros": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+    "a loop that calls itself": "{% for i in [1, 2] recursive %}{{ loop([1, 2]) if loop.depth < 60 }}{% endfor %}",
+    "a power": "{{ 9 ** 9 ** 9 ** 9 }}",
+    "repetition": "{{ 'x' * 10 ** 12 }}",
+    "a width": "{{ 'x' | center(10 ** 12) }}",
+    "a method's width": "{{ 'x'.ljust(1000000000000) }}",
+    "a format": "{{ '%1000000000000d' % 1 }}",
+    "another format": "{{ '{:1000000000000}'.format(1) }}",
+    "doubling": "{% set n = namespace(a='xxxx') %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}{% endfor %}",
+    "doubled sums": "{% set n = namespace(a=[1]) %}{% for i in range(60) %}{% set n.a = n.a + n.a %}{% endfor %}",
+    "doubled output": "{% set n = namespace(a='xxxx') %}{% for i in range(60) %}{% set n.a %}{{ n.a }}{{ n.a }}"
+    "{% endset %}{% endfor %}",
+    "replacing": "{{ ('a' * 1000000).replace('a', 'b' * 1000000) }}",
+    "filters": "{% for i in range(99999) %}{{ range(99999) | map('string') | join | length }}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("source", BOUNDLESS.values(), ids=BOUNDLESS.keys())
+def test_a_template_that_would_never_end_is_refused_in_one_sentence(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "MOST_STEPS", 200_000)
+    for make in (lambda: Template("mine", source), lambda: ChatTemplate(source).render([], NOW)):
+        with pytest.raises((DataError, sandbox.Endless), match="does not end within") as caught:
+            make()
+        assert "\n" not in str(caught.value)
+
+
+def test_the_bound_leaves_a_hundred_turns_of_long_observations_alone() -> None:
+    source = (
+        "{% for turn in history %}{% for word in turn.observation.split(' ') %}{{ word ~ ' ' }}{% endfor %}{% endfor %}"
+    )
+    view = Record("word " * 2000, ("look",), 0.0, False, False)
+    turns = tuple(Turn("look", view, "") for _ in range(100))
+    text = Template("mine", source, history=None).render(Request(TASK, 0, view, turns, 1)).messages[0][1]
+    assert text.count("word") == 200_000
+
+
+def test_loops_under_the_bound_have_every_property_that_they_had() -> None:
+    source = (
+        "{% for a in 'xyz' %}{{ loop.index }}/{{ loop.length }}{{ loop.cycle('a', 'b') }}"
+        "{{ '.' if loop.last else loop.nextitem }} {% else %}none{% endfor %}"
+        "{% for a in [] %}{% else %}none{% endfor %}{% for k, v in {'p': 1, 'q': 0}.items() if v %}{{ k }}{% endfor %}"
+    )
+    assert Template("mine", source).render(request(0)).messages[0][1] == "1/3ay 2/3bz 3/3a. nonep"
+
+
+NOW, LATER = "2026-07-30T12:00:00", "2026-08-01T12:00:00"
+
+
+def test_the_clock_of_a_template_stands_still_at_the_stated_time() -> None:
+    source = "{{ strftime_now('%d %b %Y %H:%M:%S') }}"
+    texts = [Template("mine", source, now=now).render(request(0)).messages[0][1] for now in (NOW, LATER)]
+    assert texts == ["30 Jul 2026 12:00:00", "01 Aug 2026 12:00:00"]
+    chat = ChatTemplate("{{ strftime_now('%A') }} {{ messages[0].content }}")
+    said = [{"role": "user", "content": "hi"}]
+    assert [chat.render(said, now) for now in (NOW, LATER)] == ["Thursday hi", "Saturday hi"]
+    assert chat.reads_clock
+    assert Template("mine", source).reads_clock
+
+
+def test_a_template_that_names_the_clock_in_a_comment_does_not_read_it() -> None:
+    assert not Template("mine", "{# strftime_now #}now").reads_clock
+    assert not ChatTemplate("{% set strftime_now = 1 %}{{ strftime_now }}").reads_clock
+    assert not any(Template.named(name).reads_clock for name in BUILTIN)
+
+
+@pytest.mark.parametrize("source", ["{{ [1, 2, 3] | random }}", "{{ lipsum() }}"])
+def test_a_template_that_draws_lots_is_refused(source: str) -> None:
+    with pytest.raises(DataError, match=r"makes another prompt each time|is undefined"):
+        Template("mine", source)
 
 
 def test_template_files_are_read_or_refused(tmp_path: Path) -> None:

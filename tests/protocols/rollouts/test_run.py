@@ -7,15 +7,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from kit.audits import command_checks, failed
 from kit.command import output_of
+from kit.fault_server import serving
 from kit.interrupting import interrupt
-from kit.runs import first, forge, record_bytes
+from kit.runs import first, forge, play, record_bytes
 
 from handoff.cli.inputs import counts as read_counts
 from handoff.episodes.start import Where
 from handoff.errors import Interrupted, StoreError, UsageError
+from handoff.passk.counts import Counts
 from handoff.protocols.rollouts import ROLLOUTS
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.protocols.rollouts.config import RolloutsConfig
@@ -47,6 +50,68 @@ def test_every_task_has_n_rollouts_whose_successes_are_counted(finished: Path) -
         for task, successes in zip(counts.tasks, counts.c_T, strict=True):
             assert successes == sum(loaded.rollouts[task, name, index].won for index in range(N))
     assert loaded.counts("post").c_T.sum() > loaded.counts("base").c_T.sum(), "less noise succeeds more often"
+
+
+def test_rollouts_that_are_one_are_warned_of_everywhere(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    arguments = ("-p", "same=expert", "-p", "drawn=tempered:1:2", "-n", "4", "--tasks", "6", "--budget", "12")
+    warning = "On 6 of 6 tasks (100.0%) all 4 rollouts of same are equal: there they are one rollout"
+    for command in (
+        ("rollout", "sokoban", *arguments, "--out", folder, "--workers", "0", "-q"),
+        ("report", folder),
+        ("tax", f"{folder}#same", f"{folder}#drawn"),
+    ):
+        assert warning in " ".join(output_of(*command).split())
+    output_of("report", folder, "--html")
+    output_of("tax", f"{folder}#drawn", f"{folder}#same", "--html")
+    for page in ("report.html", "tax.html"):
+        text = (folder / page).read_text()
+        assert warning in text
+        assert "rollouts of drawn are equal" not in text
+    policies = json.loads(output_of("report", folder, "--json"))["policies"]
+    assert [policy.get("alike") for policy in policies] == [6, None]
+    assert json.loads(output_of("tax", f"{folder}#drawn", f"{folder}#same", "--json"))["alike"] == {"same": 6}
+
+
+def test_rollouts_that_differ_in_one_word_or_one_record_are_not_one(tmp_path: Path) -> None:
+    run = play(tmp_path / "run", "rollout", "sokoban", "-p", "a=expert", "-n", "2", "--tasks", "6", "--budget", "12")
+    assert rollouts_study.load(run).counts("a").alike == 6
+
+    def reword(key: list[str], body: Any) -> bool:
+        body["decisions"][0]["text"] = "hm"
+        return True
+
+    def other_records(key: list[str], body: Any) -> bool:
+        body["digest"] = "0" * 64
+        return True
+
+    for name, change in (("word", reword), ("record", other_records)):
+        assert rollouts_study.load(forge(run, tmp_path / name, first(change))).counts("a").alike == 5
+
+
+def test_half_of_the_tasks_is_not_most_of_them() -> None:
+    counts = Counts.of("a", [(f"task {n}", 4, n) for n in range(4)])
+    assert [attrs.evolve(counts, alike=alike).repeated is None for alike in (None, 0, 2, 3)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_policy_at_temperature_0_is_remarked_on_before_its_rollouts() -> None:
+    with serving(dialect="plain") as server:
+        arguments = ["rollout", "sokoban", "-p", f"a=openai:{server.url}#m", "--tasks", "6", "--dry-run"]
+        for options, said in (
+            (["--temperature", "0", "-n", "16"], True),
+            (["--temperature", "0", "-n", "1"], False),
+            (["--temperature", "0.4", "-n", "16"], False),
+        ):
+            text = output_of(*arguments, *options)
+            assert ("temperature 0, so its 16 rollouts of a task are one," in text) == said
+        plan = ["run", "sokoban", "-p", f"a=openai:{server.url}#m", "--cross", "a", "--tasks", "6", "--dry-run"]
+        assert "so its 3 seed slots of a task are one," in output_of(*plan, "--temperature", "0", "--slots", "3")
+        assert "are one," not in output_of(*plan, "--slots", "3")
 
 
 def test_rollouts_are_independent_and_paired_between_policies(finished: Path) -> None:
