@@ -63,10 +63,14 @@ class Setting:
             if type(value) is not int and (self.kind is int or type(value) is not float):
                 return f"must be a {'whole ' if self.kind is int else ''}number, not {value!r:.60}"
             if not self._inside(value):
-                return f"must be {self.range()}, not {value!r:.30}"
+                return f"must be {self.range() or 'finite'}, not {value!r:.30}"
+        if self.kind is bool and type(value) is not bool:
+            return f"is true or false, not {value!r:.60}"
         return None
 
     def _inside(self, value: float) -> bool:
+        if type(value) is float and not math.isfinite(value):
+            return False
         low = -math.inf if self.least is None else self.least
         high = math.inf if self.most is None else self.most
         return low < value < high if self.open else low <= value <= high
@@ -102,6 +106,17 @@ def setting(
 def settings(cls: type) -> tuple[Setting, ...]:
     """The settings of a configuration class, in the order of its fields."""
     return tuple(_of(field) for field in attrs.fields(cls) if _KEY in field.metadata)
+
+
+def require(name: str, value: object, kind: type = float, **bounds: Any) -> None:
+    """Raise :class:`~handoff.errors.UsageError` unless ``value`` is a finite number of ``kind`` within ``bounds``
+    (``least``, ``most`` and ``open`` as of :class:`Setting`).  A scalar of NumPy counts as Python's own."""
+    stated = Setting(name, name, kind, "", "", **bounds)
+    if type(value).__module__ == "numpy":
+        value = getattr(value, "tolist", lambda: value)()
+    problem = stated.problem(value) if value is not None else "must be a number, not None"
+    if problem is not None:
+        raise UsageError(f"{name} {problem}")
 
 
 def _of(field: attrs.Attribute[Any]) -> Setting:

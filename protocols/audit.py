@@ -11,9 +11,9 @@ from handoff.auditing.policies import check_policies
 from handoff.auditing.reference import Reference
 from handoff.auditing.register import check_register, note_seeds
 from handoff.episodes.start import Where
+from handoff.errors import StoreError
 from handoff.progress import Progress, Silent
 from handoff.protocols.registry import protocol_of_run
-from handoff.runs.chain import Damage
 from handoff.runs.folder import read_keys, read_manifest
 
 #: The checks of the reference environment itself.
@@ -36,15 +36,14 @@ def audit_run(
 
     ``options`` are environment options that take the place of those that the run was made with (where its data lies
     now); ``replay`` false leaves out the checks that need the environment, which are then called not done; ``where``
-    says where that lives;
-    ``templates`` are files of prompt templates that may be rendered beside the toolkit's own; ``register`` is a plan
-    that was registered before the run (:mod:`handoff.runs.register`).  Raises
+    says where that lives; ``templates`` are files of prompt templates that may be rendered beside the toolkit's own;
+    ``register`` is a plan that was registered before the run (:mod:`handoff.runs.register`).  Raises
     :class:`~handoff.errors.StoreError` if ``folder`` is no run and :class:`~handoff.errors.UsageError` if its protocol,
     environment or data cannot be found.
     """
     try:
         protocol = protocol_of_run(folder)
-    except Damage:
+    except StoreError:
         audit, _ = read_run(folder, _refuse)
         return audit
     audit, run = read_run(folder, protocol.load)
@@ -74,6 +73,6 @@ def audit_run(
 
 
 def _refuse(folder: Path) -> Any:
-    """Raises the :class:`~handoff.runs.chain.Damage` of a manifest that cannot be read."""
+    """Raises the :class:`~handoff.errors.StoreError` of a manifest that cannot be read."""
     read_manifest(folder)
     raise AssertionError("the manifest can be read")

@@ -23,10 +23,10 @@ from handoff.episodes.pool import Pool
 from handoff.errors import UsageError
 from handoff.guard.adapter import opened
 from handoff.policies.bindings import introduce, make_policies
-from handoff.policies.guard import require_attributes
+from handoff.policies.guard import guarded, require_attributes
 from handoff.policies.language.clock import present
 from handoff.policies.language.fit import Fit, Prompting, fit
-from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.options import ModelOptions, is_greedy
 from handoff.policies.policy import Policy, Served
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
@@ -145,9 +145,22 @@ class Protocol(ABC, Generic[C, R]):
         """The most turns that one episode has; ``None``: no bound is known."""
         return None
 
+    def repeats(self, config: C) -> tuple[int, str]:
+        """How often a policy plays one task under seeds that differ, and what these episodes are called."""
+        return 1, "episodes"
+
     def cautions(self, config: C, policies: Mapping[str, Policy]) -> list[str]:
         """What a user should know before the run, one sentence each."""
-        return [f"policy {name}: {caution}" for name, policy in policies.items() for caution in policy.cautions()]
+        cautions, (count, episodes) = [], self.repeats(config)
+        for name, policy in policies.items():
+            with guarded(policy, "cautions", name):
+                cautions += [f"policy {name}: {caution}" for caution in policy.cautions()]
+            if count > 1 and policy.temperature is not None and is_greedy(policy.temperature):
+                cautions.append(
+                    f"policy {name}: it samples at temperature 0, so its {count} {episodes} of a task are one, unless "
+                    "the environment is random; give a --temperature above 0"
+                )
+        return cautions
 
     def settings(self) -> tuple[Setting, ...]:
         """All settings, roles included."""
@@ -189,8 +202,9 @@ class Protocol(ABC, Generic[C, R]):
             for name, policy in acting.items():
                 require_attributes(policy, name)
             now = present()
-            for policy in acting.values():
-                policy.set_time(now)
+            for name, policy in acting.items():
+                with guarded(policy, "set_time", name):
+                    policy.set_time(now)
             config = self.settle(config, acting)
             described = {name: describe(policies[name], policy, name) for name, policy in acting.items()}
             stated = identity(instance, self.to_json(config), config.run_seed, tasks, described)
@@ -225,7 +239,8 @@ class Protocol(ABC, Generic[C, R]):
             fits = {}
             for name, policy in models.items():
                 try:
-                    fits[name] = await fit(policy, first, turns or 0)
+                    with guarded(policy, "count", name):
+                        fits[name] = await fit(policy, first, turns or 0)
                 finally:
                     if isinstance(policy, Served):
                         await policy.aclose()

@@ -12,10 +12,12 @@ from typing import Any
 
 from handoff.auditing import known
 from handoff.auditing.known import key_problems
+from handoff.errors import UsageError
 from handoff.policies import builtin
 from handoff.policies.form import Limits, is_digest
 from handoff.policies.language import checkpoints
 from handoff.policies.language.actions import FORMATS
+from handoff.policies.language.clock import iso
 from handoff.policies.language.fingerprint import KINDS, NOTHING, Fingerprint
 from handoff.policies.language.options import ModelOptions
 from handoff.policies.language.prompts import FORMS
@@ -28,8 +30,8 @@ TOKENS = ("ids", "rendered prompt only")
 
 #: Kinds whose engine scores whole replies where it is constrained, and has a known context.
 _SCORING = ("hf", "builtin")
-#: Kinds whose engine gets the policy's stop strings and has no others.
-_LOCAL = ("hf", "builtin", "vllm")
+#: The highest temperature that most servers take.
+_USUAL_TEMPERATURE = 2
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "temperature": (int, float),
@@ -51,9 +53,12 @@ def model_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _observed_problems(kind, facts)
     if facts.get("tokens") not in (TOKENS if kind == "openai" else TOKENS[:1]):
         yield f"its tokens are stated as {facts.get('tokens')!r:.40}"
-    for key in ("engine", "guarantee"):
-        if not isinstance(facts.get(key), dict if key == "engine" else str):
-            yield f"its {key} is stated as {facts.get(key)!r:.40}"
+    if not isinstance(facts.get("guarantee"), str):
+        yield f"its guarantee is stated as {facts.get('guarantee')!r:.40}"
+    if not isinstance(facts.get("engine"), dict):
+        yield f"its engine is stated as {facts.get('engine')!r:.40}"
+    elif kind in known.ENGINE_KEYS:
+        yield from key_problems("its engine", facts["engine"], known.ENGINE_KEYS[kind], known.MORE_ENGINE_KEYS)
     if kind == "openai":
         engine = facts.get("engine")
         tokenizes = isinstance(engine, dict) and engine.get("name") == "vllm"
@@ -83,8 +88,34 @@ def _observed_problems(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
         or ("answers_as" in facts and name in ("", facts.get("model")))
     ):
         yield f"it is stated to answer as {name!r:.80}"
+    prompt = facts.get("prompt")
+    times = [part["now"] for part in (facts, prompt) if isinstance(part, dict) and "now" in part]
+    if len(times) > 1 or not all(map(_is_time, times)):
+        yield f"its prompts are stated to show the time {' and '.join(map(repr, times)):.80}"
+    if "rewrites" in facts and not _is_rewriting(facts["rewrites"]):
+        yield f"its chat template is stated to rewrite {facts['rewrites']!r:.80}"
     if "texts" in facts and (kind not in _SCORING or facts["texts"] != TEXTS):
         yield f"its texts are stated as {facts['texts']!r:.40}"
+
+
+def _is_time(now: Any) -> bool:
+    """Whether ``now`` is a time in the form that manifests state."""
+    try:
+        return isinstance(now, str) and iso(now) == now
+    except UsageError:
+        return False
+
+
+def _is_rewriting(parts: Any) -> bool:
+    """Whether ``parts`` tells, by part, which earlier replies a chat template rewrites."""
+    return (
+        isinstance(parts, dict)
+        and bool(parts)
+        and all(
+            isinstance(replies, list) and replies and all(type(reply) is int and reply > 0 for reply in replies)
+            for replies in parts.values()
+        )
+    )
 
 
 def structure_problems(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -155,6 +186,14 @@ def _checkpoint_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
                 yield f"the digest of its {key} is not that of the checkpoint {name} that ships"
 
 
+def oddities(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What can be true of a language model and is worth a question, as clauses."""
+    sampling = facts.get("sampling")
+    temperature = sampling.get("temperature") if isinstance(sampling, dict) else None
+    if isinstance(temperature, int | float) and temperature > _USUAL_TEMPERATURE:
+        yield f"its temperature {temperature:g} is above {_USUAL_TEMPERATURE}; replies do not show what it was"
+
+
 @cache
 def shipped_digests(name: str) -> Mapping[str, str] | None:
     """Digests of the checkpoint called ``name`` that ships; ``None`` if none does."""
@@ -175,5 +214,5 @@ def limits_of(facts: Mapping[str, Any]) -> Limits | None:
         ids=facts.get("tokens") == "ids",
         scored=kind in _SCORING and sampling["constrain"],
         context=context if type(context) is int else None,
-        stop=tuple(sampling["stop"]) if kind in _LOCAL else None,
+        stop=tuple(sampling["stop"]) if facts.get("tokens") == "ids" else None,
     )

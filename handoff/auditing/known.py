@@ -35,11 +35,23 @@ KEYS_BY_KIND: Mapping[str, frozenset[str]] = {
 #: Keys of a language model's description where the fact exists.
 MORE_MODEL_KEYS: frozenset[str] = OBSERVED
 
+#: Keys of the engine of a language model, by its kind.  Those of vLLM's own engine are its arguments.
+_TRANSFORMERS_KEYS = frozenset(
+    {"name", "torch", "transformers", "dtype", "device", "rows", "attention", "context"}
+)  # fmt: skip
+ENGINE_KEYS: Mapping[str, frozenset[str]] = {
+    "openai": frozenset({"name", "version", "max_model_len", "root"}),
+    "hf": _TRANSFORMERS_KEYS,
+    "builtin": _TRANSFORMERS_KEYS,
+}
+#: Keys of an engine where the fact exists.
+MORE_ENGINE_KEYS: frozenset[str] = frozenset()
+
 PROMPT_KEYS = frozenset({"template", "source", "form", "history", "system", "format"})
 ACTION_KEYS = frozenset({"format", "strict"})
 SAMPLING_KEYS = frozenset({"temperature", "top_p", "top_k", "max_new_tokens", "max_prompt_tokens", "stop", "constrain"})
 #: Keys of a model's prompt and sampling where the fact exists.
-MORE_PROMPT_KEYS: frozenset[str] = frozenset()
+MORE_PROMPT_KEYS = frozenset({"now"})
 MORE_SAMPLING_KEYS = frozenset({"token_limit_field"})
 #: Groups of a checkpoint's files.
 DIGEST_KEYS = frozenset({"weights", "config", "tokenizer"})

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from handoff.auditing.checks import Audit, Check
-from handoff.auditing.descriptions import limits_of, model_problems
+from handoff.auditing.descriptions import limits_of, model_problems, oddities
 from handoff.errors import HandoffError
 from handoff.policies import kinds
 from handoff.policies.form import Limits, form_problems
@@ -203,4 +203,5 @@ def _check_description(check: Check, name: str, facts: Any) -> None:
     problems = [] if fault is None else [fault]
     if fault is None and spec.kind in kinds.BUILTIN and kind.is_language_model:
         problems += model_problems(spec, facts)
+        check.notes.extend(f"policy {name}: {oddity}" for oddity in oddities(facts))
     check.collect(f"policy {name}", problems)

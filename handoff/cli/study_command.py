@@ -138,6 +138,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.cli.output import console
     from handoff.errors import Interrupted
     from handoff.guard.adapter import load
+    from handoff.guard.host_state import working_folder
     from handoff.policies.bindings import bind, resolve
     from handoff.protocols import study_file
     from handoff.report.terminal import line as show_line
@@ -145,6 +146,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     from handoff.runs.register import register
     from handoff.text import shell_word
 
+    here = working_folder()  # an adapter may change it
     file = study_file.EMPTY if request.file is None else study_file.load(request.file, protocol)
     environment = request.environment or file.environment
     if environment is None:
@@ -178,15 +180,15 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     for caution in prepared.cautions:
         show_line(plan, caution, style="yellow")
     if request.register is not None:
-        register(request.register, prepared.identity, len(prepared.plan), folder)
+        register(here / request.register, prepared.identity, len(prepared.plan), here / folder)
         show_line(plan, f"registered plan: {shell_word(request.register)} (digest {prepared.plan_digest[:12]}...)")
     if request.dry_run:
         if request.as_json:
             click.echo(json.dumps(_plan(prepared, folder), indent=2))
         return
-    for remark in prepared.run(folder, request.where, progress.for_console(remarks, request.quiet)):
+    for remark in prepared.run(here / folder, request.where, progress.for_console(remarks, request.quiet)):
         say(remarks, remark, style="yellow")
-    run = protocol.load(folder)
+    run = attrs.evolve(protocol.load(here / folder), folder=folder)  # commands name it as the user did
     if request.as_json:
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
     else:

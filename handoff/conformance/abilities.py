@@ -317,6 +317,22 @@ def _outcomes(subject: Subject) -> str:
     return f"{checked} steps"
 
 
+def _same_plans(environment: Environment, reference: Environment, episode: PlayedEpisode) -> None:
+    """An audit lets planning policies decide again by the plans of the reference."""
+    if not isinstance(environment, Planner):
+        return
+    plans = []
+    for one in (environment, reference):
+        one.reset(episode.task, episode.seed)
+        plans.append(one.plan() if isinstance(one, Planner) else ())
+    if plans[0] != plans[1]:
+        fail(
+            f"the plan after reset of task {episode.task.name} is {plans[0]!r:.120} here and {plans[1]!r:.120} in the "
+            "reference implementation",
+            "give both the same plans: an audit lets expert and noisy decide again by those of the reference",
+        )
+
+
 @check(CHECKS, "reference", "The reference implementation shows the same records", "records")
 def _reference(subject: Subject) -> str:
     environment = subject.shared
@@ -331,6 +347,7 @@ def _reference(subject: Subject) -> str:
                 "in the reference implementation",
                 "mend the fast implementation: the reference is right by definition",
             )
+            _same_plans(environment, reference, episode)
     finally:
         reference.close()
     return f"{len(subject.episodes())} episodes"

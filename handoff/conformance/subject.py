@@ -16,6 +16,7 @@ from handoff.guard.watch import Watch, alarm
 from handoff.records import Record, Task, from_json, to_json
 from handoff.replay import difference
 from handoff.seeds import derive
+from handoff.settings import require
 from handoff.text import reason
 
 #: Methods of adapters, whose calls are watched.
@@ -47,8 +48,9 @@ class Settings:
 
     def __attrs_post_init__(self) -> None:
         for name in ("tasks", "steps", "depth"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+            require(name, getattr(self, name), int, least=1)
+        for name in ("seed", "replays", "sequences"):
+            require(name, getattr(self, name), int, least=0)
 
 
 class Failed(Exception):

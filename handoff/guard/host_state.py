@@ -13,6 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 from handoff.signals import SIGNALS
 
@@ -41,6 +42,11 @@ def kept() -> Iterator[None]:
         if warnings.filters != filters:
             warnings.resetwarnings()
             warnings.filters[:] = filters  # type: ignore[index]
+
+
+def working_folder() -> Path:
+    """The working folder; ``Path()`` if it was removed."""
+    return Path(_folder() or "")
 
 
 def _folder() -> str | None:

@@ -24,6 +24,7 @@ from handoff.passk.tax import (
     crossover,
     scalability,
 )
+from handoff.settings import require
 
 DRAWS = 1_000
 LEVEL = 0.95
@@ -158,13 +159,16 @@ def compare(
     base, post = matched(base, post)
     fewest = min(base.rollouts, post.rollouts)
     budget = fewest if budget is None else budget
+    for name, value in (("budget", budget), ("draws", draws), ("seed", seed), ("extremes", extremes)):
+        require(name, value, int, least=0)
+    require("level", level, least=0, most=1, open=True)
     if not 2 <= budget <= fewest:
         raise UsageError(
             f"the budget must be between 2 and the fewest rollouts of a task ({fewest}), not {budget}: "
             "make more rollouts, or choose another --budget"
         )
-    if draws < 1 or not 0 < level < 1:
-        raise UsageError(f"intervals need at least 1 draw and a level between 0 and 1, not {draws} and {level:g}")
+    if draws < 1:
+        raise UsageError("intervals need at least 1 draw")
     tasks = len(base.tasks)
     if max(tasks, draws) * budget > MOST_NUMBERS or tasks * draws > MOST_NUMBERS:
         raise UsageError(
@@ -350,6 +354,8 @@ def early_estimate(pairs: Sequence[tuple[Counts, Counts]], early: int = 8, late:
     """
     from scipy import stats
 
+    require("early", early, int, least=1)
+    require("late", late, int, least=1)
     rows: list[tuple[str, float | None, float | None]] = []
     for base, post in pairs:
         base, post = matched(base, post)

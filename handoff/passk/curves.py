@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from handoff.errors import UsageError
+from handoff.settings import require
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -124,8 +125,7 @@ def _validated(n_T: ArrayLike, c_T: ArrayLike, budget: int) -> tuple[IntArray, I
         raise UsageError(f"there are {len(n)} rollout counts and {len(c)} success counts; give both for every task")
     if not len(n):
         raise UsageError("there are no tasks: a mean over none of them is undefined")
-    if budget < 1:
-        raise UsageError(f"k must be at least 1, not {budget}")
+    require("k", budget, int, least=1)
     few, odd = n < budget, (c < 0) | (c > n)
     for bad, what in ((few, f"k = {budget} needs at least as many rollouts"), (odd, "0 <= c <= n must hold")):
         if bad.any():

@@ -25,23 +25,34 @@ import numpy as np
 
 from handoff.errors import DataError, UsageError
 from handoff.seeds import derive
+from handoff.settings import require
 
 PRIOR_MASS = 2.0
+
+#: Bounds of the parameters, as of :class:`handoff.settings.Setting`.
+TAU: Mapping[str, Any] = {"least": 1, "most": 1000}
+TARGET: Mapping[str, Any] = {"least": 0, "most": 1, "open": True}
+PILOTS: Mapping[str, Any] = {"least": 1, "most": 1_000_000}
+REFERENCE: Mapping[str, Any] = {"least": 0, "open": True}
+SEED: Mapping[str, Any] = {"least": 0, "most": 2**63 - 1}
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of NumPy as Python's own, which JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def tempering(p: float, target: float) -> float:
     """h(p): decreasing, h(0) = 1, h(target) = 0, h(1) = -1; for ``target`` = 1/2 it is 1 - 2p."""
-    _require("a success rate", p, 0.0, 1.0)
-    _require_open("the target success rate", target)
+    require("the success rate", p, least=0, most=1)
+    require("the target success rate", target, **TARGET)
     return (target - p) / target if p <= target else -(p - target) / (1 - target)
 
 
 def temperature_at(p: float, target: float, tau: float, reference: float = 1.0) -> float:
     """T_x of a prompt with drawn success rate ``p`` (Eq. 4), in [``reference`` / ``tau``, ``tau`` ``reference``]."""
-    if tau < 1 or reference <= 0:
-        raise UsageError(
-            f"tau must be at least 1 and the reference temperature positive, not {tau:g} and {reference:g}"
-        )
+    require("tau", tau, **TAU)
+    require("the reference temperature", reference, **REFERENCE)
     return float(reference * tau ** tempering(p, target))
 
 
@@ -51,6 +62,10 @@ class Posterior:
 
     a: float
     b: float
+
+    def __attrs_post_init__(self) -> None:
+        require("a", self.a, least=0, open=True)
+        require("b", self.b, least=0, open=True)
 
     @classmethod
     def of(cls, successes: float, failures: float, target: float) -> Posterior:
@@ -70,15 +85,14 @@ class Posterior:
 class Schedule:
     """p~ from ``start`` to ``end``, growing by a constant factor per step over ``steps`` steps, then constant."""
 
-    start: float = 0.25
-    end: float = 0.5
-    steps: int = 200
+    start: float = attrs.field(default=0.25, converter=_plain)
+    end: float = attrs.field(default=0.5, converter=_plain)
+    steps: int = attrs.field(default=200, converter=_plain)
 
     def __attrs_post_init__(self) -> None:
-        _require_open("the target success rate", self.start)
-        _require_open("the target success rate", self.end)
-        if self.steps < 0:
-            raise UsageError(f"a schedule has 0 steps or more, not {self.steps}")
+        require("the target success rate", self.start, **TARGET)
+        require("the target success rate", self.end, **TARGET)
+        require("the number of steps", self.steps, int, least=0)
 
     def at(self, step: int) -> float:
         """p~ at ``step``, counted from 0: ``start`` (``end`` / ``start``)^(``step`` / ``steps``)."""
@@ -126,8 +140,12 @@ class Sampler:
         reference: float = 1.0,
         seed: int = 0,
     ) -> None:
-        _require("gamma", gamma, 0.0, 1.0)
-        temperature_at(0.0, 0.5, tau, reference)
+        require("gamma", gamma, least=0, most=1)
+        require("tau", tau, **TAU)
+        require("the reference temperature", reference, **REFERENCE)
+        require("the seed", seed, int, **SEED)
+        if not isinstance(schedule, Schedule | None):
+            raise UsageError(f"the schedule is a Schedule, not {schedule!r:.60}")
         self.tau, self.gamma, self.reference, self.seed = float(tau), float(gamma), float(reference), int(seed)
         self.schedule = schedule or Schedule()
         self.step = 0
@@ -154,11 +172,13 @@ class Sampler:
 
     def update(self, prompt: str, successes: int, n: int) -> None:
         """Count a group: s~ <- gamma s~ + ``successes``, f~ <- gamma f~ + (``n`` - ``successes``)."""
-        if not 0 <= successes <= n or n < 1:
+        require("the number of rollouts", n, int, **PILOTS)
+        require("the number of successes", successes, int)
+        if not 0 <= successes <= n:
             raise UsageError(f"{successes} successes in {n} rollouts: 0 <= successes <= n and 1 <= n must hold")
         counts = self._prompts.setdefault(prompt, _Prompt())
-        counts.successes = self.gamma * counts.successes + successes
-        counts.failures = self.gamma * counts.failures + (n - successes)
+        counts.successes = self.gamma * counts.successes + int(successes)
+        counts.failures = self.gamma * counts.failures + int(n - successes)
 
     def advance(self) -> None:
         """Go to the next training step of the schedule."""
@@ -218,6 +238,10 @@ def pilot_temperature(
     The posterior is Beta(2 p~ + s, 2 (1 - p~) + m - s); there is no forgetting, no schedule, and nothing is carried
     over.  Only the rollouts made at the returned temperature may be scored.
     """
+    require("the number of pilot rollouts", pilots, int, least=0, most=PILOTS["most"])
+    require("the number of successes", successes, int)
+    require("the seed", seed, int, **SEED)
+    require("the target success rate", target, **TARGET)
     if not 0 <= successes <= pilots:
         raise UsageError(f"{successes} successes in {pilots} pilot rollouts: 0 <= successes <= pilots must hold")
     posterior = Posterior.of(successes, pilots - successes, target)
@@ -233,6 +257,8 @@ class Split:
     pilots: int
 
     def __attrs_post_init__(self) -> None:
+        require("the number of rollouts", self.total, int)
+        require("the number of pilot rollouts", self.pilots, int)
         if not 0 <= self.pilots < self.total:
             raise UsageError(
                 f"of {self.total} rollouts {self.pilots} cannot be pilots: at least one must be left to be scored"
@@ -258,14 +284,12 @@ class EstimateThenSample:
     references: Mapping[str, float] = attrs.Factory(dict)
 
     def __attrs_post_init__(self) -> None:
-        if self.pilots < 1:
-            raise UsageError(f"there must be at least 1 pilot rollout, not {self.pilots}")
-        _require_open("the target success rate", self.target)
-        if not (self.tau >= 1 and np.isfinite(self.tau)):
-            raise UsageError(f"tau must be at least 1, not {self.tau:g}")
+        require("the number of pilot rollouts", self.pilots, int, **PILOTS)
+        require("the target success rate", self.target, **TARGET)
+        require("tau", self.tau, **TAU)
         for name, reference in self.references.items():
-            if not (reference > 0 and np.isfinite(reference)):
-                raise UsageError(f"policy {name!r} needs a temperature above 0 to be tempered, not {reference:g}")
+            if type(reference) not in (int, float) or not 0 < reference < np.inf:
+                raise UsageError(f"policy {name!r} needs a temperature above 0 to be tempered, not {reference!r:.40}")
 
     def temperature(self, policy: str, successes: int, seed: int) -> float:
         """T_x of ``policy``'s scored rollouts of a task whose pilots had ``successes``.
@@ -286,13 +310,3 @@ def _whole(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"expected a whole number, found {value!r:.40}")
     return value
-
-
-def _require(what: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise UsageError(f"{what} must lie between {low:g} and {high:g}, not {value:g}")
-
-
-def _require_open(what: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise UsageError(f"{what} must lie strictly between 0 and 1, not {value:g}")

@@ -22,6 +22,7 @@ from handoff.errors import UsageError
 from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, IntArray, pass_at_k_curves
 from handoff.passk.tax import scalability
+from handoff.settings import require
 
 
 @attrs.frozen
@@ -67,6 +68,8 @@ def route(
     base, post = matched(base, post)
     fewest = min(base.rollouts, post.rollouts)
     budget = fewest if budget is None else budget
+    for name, value in (("pilot", pilot), ("budget", budget), ("pilots", pilots), ("seed", seed)):
+        require(name, value, int, least=0)
     if not 1 < pilot <= budget <= fewest:
         raise UsageError(
             f"routing needs 1 < pilot <= budget <= the fewest rollouts of a task, not pilot {pilot}, budget {budget} "

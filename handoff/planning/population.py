@@ -24,6 +24,7 @@ from handoff.estimation.arrays import FloatArray
 from handoff.estimation.counting import Count, Sums
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.table import Table
+from handoff.settings import require
 
 #: Nodes of a quadrature.
 NODES = 48
@@ -54,10 +55,15 @@ class Design:
         w, r, g = len(self.reachers), len(self.solvers), len(self.tasks_G)
         if self.reach_WG.shape != (w, g) or self.solve_WRG.shape != (w, r, g):
             raise UsageError(f"the logits do not have the shapes that {w} reachers, {r} solvers and {g} types need")
-        if min(self.tasks_G) < 1 or self.slots < 1:
-            raise UsageError("a study needs at least one task of every type and one seed slot")
-        if not (0 <= self.pairing <= 1 and -1 <= self.link <= 1 and self.reach_sd >= 0 and self.solve_sd >= 0):
-            raise UsageError("pairing lies in [0, 1], link in [-1, 1], and the task spreads are not negative")
+        for tasks in self.tasks_G:
+            require("the number of tasks of a type", tasks, int, least=1, most=1_000_000)
+        require("the number of seed slots", self.slots, int, least=1, most=1_000_000)
+        require("pairing", self.pairing, least=0, most=1)
+        require("link", self.link, least=-1, most=1)
+        require("the spread of Reach over tasks", self.reach_sd, least=0)
+        require("the spread of Solve over tasks", self.solve_sd, least=0)
+        if not (np.isfinite(self.reach_WG).all() and np.isfinite(self.solve_WRG).all()):
+            raise UsageError("the logits must be finite")
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -133,6 +139,7 @@ def centre(mean: float, sd: float) -> float:
 
     if not 0 < mean < 1:
         raise UsageError(f"a probability strictly between 0 and 1 is needed, not {mean:g}")
+    require("the spread of tasks", sd, least=0, most=100)
     nodes, weights = _quadrature()
     start = float(logit(mean))
     reach = abs(start) + 10 * (1 + sd)
@@ -187,8 +194,7 @@ def from_guesses(
     for w, _ in solve:
         if w not in reach:
             raise UsageError(f"a guess of Solve for {w!r}, but none of its Reach")
-    if types < 1:
-        raise UsageError("a study has at least one task type")
+    require("the number of task types", types, int, least=1, most=1_000_000)
     reach_WG = np.array([[centre(reach[w], spread)] * types for w in reachers])
     solve_WRG = np.array([[[centre(solve[w, r], spread)] * types for r in solvers] for w in reachers])
     return Design(reachers, solvers, (1,) * types, 1, reach_WG, solve_WRG, spread, spread, pairing=pairing)

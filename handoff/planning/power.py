@@ -18,6 +18,7 @@ from handoff.estimation.bootstrap import estimate
 from handoff.estimation.estimands import Estimand, estimand
 from handoff.estimation.method import Intervals
 from handoff.planning.population import Design
+from handoff.settings import require
 
 #: Endpoints of one simulated study: more do not fit into memory.
 MOST_CELLS = 20_000_000
@@ -160,8 +161,12 @@ def curve(
         raise UsageError(f"the half-width must lie between 0 and 1 (0.1 is ten points), not {half_width:g}")
     if power is not None and not 0 < power < 1:
         raise UsageError(f"the power must lie between 0 and 1, not {power:g}")
-    if slots < 1 or repeats < 10:
-        raise UsageError("plan for at least one seed, with at least 10 repeats")
+    require("the number of seed slots", slots, int, least=1)
+    require("the number of repeats", repeats, int, least=10)
+    if not sizes:
+        raise UsageError("name at least one number of tasks to plan for")
+    for tasks in sizes:
+        require("the number of tasks of a type", tasks, int, least=1)
     cells = max(sizes) * len(design.tasks_G) * slots * len(design.reachers) * len(design.solvers)
     if cells > MOST_CELLS:
         raise UsageError(

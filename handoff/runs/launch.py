@@ -97,7 +97,7 @@ class Prepared:
             "platform": platform.platform(),
         }
         host.update(self.remarks)
-        where = where or Where()
+        folder, where = folder.absolute(), where or Where()
         if where.step_timeout is not None:
             host["step_timeout"] = where.step_timeout
         with Store(folder, self.identity, self.plan, host, partial(self._hold, folder)) as store:
@@ -124,12 +124,6 @@ class Prepared:
     def _hold(self, folder: Path, theirs: Mapping[str, Any]) -> list[str]:
         """Whether the models that answer now are those of the run in ``folder``, which ``theirs`` identifies."""
         remarks = []
-        for key in sorted(OBSERVED_BY_PROTOCOLS):
-            before, now = (canonical(protocol_of(one).get(key)).decode() for one in (theirs, self.identity))
-            if before not in (now, "null"):
-                raise StoreError(f"{folder} cannot go on: its {key} were {before}, and are {now}; choose another --out")
-            if before != now:
-                remarks.append(f"the {key} are {now}, which the run does not declare: its audit will say so")
         for name, policy in self.policies.items():
             try:
                 with guarded(policy, "resume_from", name):
@@ -140,6 +134,12 @@ class Prepared:
                     f"{folder} cannot go on: policy {name}: {error}. Nothing was changed there: serve the model that "
                     "the run was begun with and type the same command, or choose another --out"
                 ) from error
+        for key in sorted(OBSERVED_BY_PROTOCOLS):
+            before, now = (canonical(protocol_of(one).get(key)).decode() for one in (theirs, self.identity))
+            if before not in (now, "null"):
+                raise StoreError(f"{folder} cannot go on: its {key} were {before}, and are {now}; choose another --out")
+            if before != now:
+                remarks.append(f"the {key} are {now}, which the run does not declare: its audit will say so")
         return remarks
 
     def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:

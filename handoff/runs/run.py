@@ -121,7 +121,7 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     times = Counter(task.id for task in tasks)
     twice = next((task.name for task in tasks if times[task.id] > 1), None)
     if twice is not None:
-        raise DataError(f"{folder}: the manifest lists the task {twice} twice")
+        raise DataError(f"{folder}: the manifest lists the task {twice:.80} twice")
     return {
         "folder": folder,
         "manifest": manifest,

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import Interrupted
+from handoff.policies.guard import description, guarded
 from handoff.policies.policy import Policy, Request
 from handoff.protocols.frontier.prompt_groups import Groups
 from handoff.protocols.frontier.records import Cell, Endpoint, EndpointCell
@@ -40,16 +41,17 @@ class EqualInputs:
     def of(cls, policies: Mapping[str, Policy], groups: Groups = ()) -> EqualInputs:
         """``groups`` are the solvers by the prompts that the run declared them to get."""
         numbers = {name: number for number, group in enumerate(groups) for name in group}
-        return cls({name: policy.describe().get("prompt") for name, policy in policies.items()}, numbers)
+        return cls({name: description(policy, name).get("prompt") for name, policy in policies.items()}, numbers)
 
     def before(self, task: Task, cell: EndpointCell, policy: Policy, request: Request) -> None:
         """Compare what ``policy`` is about to be shown.
 
         Raises :class:`~handoff.errors.Interrupted` if another solver of the clone was shown something else.
         """
-        preview = policy.preview(request)
-        shown = {INPUT: request.input_digest(), RENDERED: preview.rendered, IDS: preview.ids, COUNT: preview.tokens}
-        self._require(task, cell, shown)
+        with guarded(policy, "preview", cell.solver):
+            preview = policy.preview(request)
+            known = {RENDERED: preview.rendered, IDS: preview.ids, COUNT: preview.tokens}
+        self._require(task, cell, {INPUT: request.input_digest(), **known})
 
     def after(self, task: Task, cell: EndpointCell, decision: Decision) -> None:
         """Compare what the solver's first ``decision`` states of its prompt.  Raises as :meth:`before` does."""

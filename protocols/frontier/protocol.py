@@ -56,6 +56,9 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
     def turns(self, config: FrontierConfig) -> int:
         return config.reach_budget
 
+    def repeats(self, config: FrontierConfig) -> tuple[int, str]:
+        return config.slots, "seed slots"
+
     async def play(
         self, config: FrontierConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
     ) -> dict[str, float]:

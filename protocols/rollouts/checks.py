@@ -19,6 +19,9 @@ def check_records(audit: Audit, study: RolloutStudy) -> None:
     check = audit.check("rollouts", "every planned rollout is there")
     for key in plan(study.tasks, study.config):
         check.require(key in sealed, f"missing: {'/'.join(key)}")
+    stated = study.config.tasks  # none: all that the environment has
+    if stated not in (None, len(study.tasks)):
+        check.failures.append(f"the protocol states {stated} tasks, the manifest lists {len(study.tasks)}")
     _check_temperatures(audit, study)
     _check_decisions(audit, study)
 

@@ -8,9 +8,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import UsageError
-from handoff.passk.ptgs import EstimateThenSample, Split
-from handoff.policies.language.options import is_greedy
-from handoff.policies.policy import Policy
+from handoff.passk.ptgs import PILOTS, TARGET, TAU, EstimateThenSample, Split
 from handoff.protocols.protocol import StudyConfig, role
 from handoff.protocols.rollouts.records import RolloutCell
 from handoff.records import Task
@@ -49,13 +47,13 @@ class PtgsSettings:
 
     ptgs: bool = setting("Set each task's temperature from pilot rollouts (PTGS).", kind=bool, default=False)
     pilot: int | None = setting(
-        "Pilot rollouts per task, which are not scored.", kind=int, default=None, least=1, most=1_000_000, shown="N/2"
+        "Pilot rollouts per task, which are not scored.", kind=int, default=None, shown="N/2", **PILOTS
     )
     tau: float | None = setting(
-        "Greatest factor on a policy's temperature.", kind=float, default=None, least=1, most=1000, shown="1.5"
+        "Greatest factor on a policy's temperature.", kind=float, default=None, shown="1.5", **TAU
     )
     ptgs_target: float | None = setting(
-        "Success rate that the temperature aims at.", kind=float, default=None, least=0, most=1, open=True, shown="0.5"
+        "Success rate that the temperature aims at.", kind=float, default=None, shown="0.5", **TARGET
     )
 
 
@@ -72,18 +70,6 @@ def configure(values: Mapping[str, Any]) -> RolloutsConfig:
         return config
     pilots = config.rollouts // 2 if stated.pilot is None else stated.pilot
     return attrs.evolve(config, ptgs=EstimateThenSample(pilots, **parameters))
-
-
-def cautions(config: RolloutsConfig, policies: Mapping[str, Policy]) -> list[str]:
-    """Which policies repeat one rollout."""
-    if config.rollouts < 2:
-        return []
-    return [
-        f"policy {name}: it samples at temperature 0, so its {config.rollouts} rollouts of a task are one rollout, "
-        "unless the environment is random; give a --temperature above 0"
-        for name, policy in policies.items()
-        if policy.temperature is not None and is_greedy(policy.temperature)
-    ]
 
 
 def plan(tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:

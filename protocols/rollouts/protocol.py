@@ -50,8 +50,8 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     def turns(self, config: RolloutsConfig) -> int:
         return config.budget
 
-    def cautions(self, config: RolloutsConfig, policies: Mapping[str, Policy]) -> list[str]:
-        return [*super().cautions(config, policies), *configs.cautions(config, policies)]
+    def repeats(self, config: RolloutsConfig) -> tuple[int, str]:
+        return config.rollouts, "rollouts"
 
     async def play(
         self, config: RolloutsConfig, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.audits import failures
+from kit.audits import checks, failures
 from kit.fault_server import serving
 from kit.runs import IdentityChange, RecordChange, forge
 
@@ -16,6 +16,7 @@ from handoff.auditing.descriptions import shipped_digests
 from handoff.canonical import digest
 from handoff.episodes.start import Where
 from handoff.policies import ModelOptions, builtin
+from handoff.protocols.audit import audit_run
 from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.frontier.config import FrontierConfig
 
@@ -119,7 +120,10 @@ def prompt(**values: Any) -> IdentityChange:
         (lambda i: i["policies"]["a"].update(tokens="some"), "its tokens are stated as 'some'"),
         (lambda i: i["policies"]["a"].update(tokens="rendered prompt only"), "contradict each other"),
         (lambda i: i["policies"]["a"].update(engine="vllm"), "its engine is stated as 'vllm'"),
+        (lambda i: i["policies"]["a"]["engine"].update(speed="high"), "its engine has 'speed'"),
         (lambda i: i["policies"]["a"].update(model="gpt"), "its spec is 'openai:#m', but its model is 'gpt'"),
+        (lambda i: i["policies"]["a"].update(now="yesterday"), "show the time 'yesterday'"),
+        (lambda i: i["policies"]["a"].update(rewrites={"thinking": [0]}), "is stated to rewrite"),
         (lambda i: i["policies"]["a"].update(quality="best"), "its description has 'quality'"),
         (lambda i: i["policies"]["a"].pop("guarantee"), "its description is without guarantee"),
         (sampling(max_prompt_tokens=40), "beyond the limit of 40"),
@@ -171,8 +175,8 @@ def decision(solver: bool, **values: Any) -> RecordChange:
         (decision(True, flags=["great"]), "has the flag 'great', which its policy never writes"),
         (decision(True, flags=["multi"]), "it has the flags multi, which its text does not have"),
         (decision(True, flags=["scored"]), "it has the flags scored, which its text does not have"),
+        (decision(True, stop="\n"), "which is no stop string of its policy"),
         (decision(True, status="context_overflow"), "yet something was generated"),
-        (decision(True, text="x" * (2**24 + 1)), "has a text that is none, or too long"),
         (decision(True, input_digest="0"), "has the input digest '0', which is none"),
         (decision(False, flags=["great"]), "has the flag 'great', which its policy never writes"),
         (decision(False, flags=["no_plan", "no_plan"]), "has a flag twice"),
@@ -205,3 +209,34 @@ def test_prompts_that_fit_and_prompts_that_do_not_are_parted_by_their_length(ser
     assert any("tokens was answered, and one of 10 did not fit" in problem for problem in problems["policies"])
     beyond = failures(forge(served, tmp_path / "beyond", overflow(50_001))).get("policies", [])
     assert not any("did not fit" in problem or "overflow" in problem for problem in beyond)
+
+
+def test_a_temperature_that_few_servers_take_is_no_fault_and_gets_a_note(served: Path, tmp_path: Path) -> None:
+    folder = forge(served, tmp_path / "run", identity=sampling(temperature=99))
+    assert failures(folder) == {}
+    assert checks(served)["policies"].notes == []
+    assert checks(folder)["policies"].notes == [
+        "policy a: its temperature 99 is above 2; replies do not show what it was"
+    ]
+
+
+@pytest.mark.parametrize("now", [None, "2020-02-02T02:02:02"])
+def test_the_time_that_prompts_show_is_part_of_the_description_and_of_the_prompts(
+    tmp_path: Path, now: str | None
+) -> None:
+    template = tmp_path / "dated.jinja"
+    template.write_text("{{ strftime_now('%Y') }} {{ observation }} <action>{{ admissible[0] }}</action>")
+    config = FrontierConfig(split="test", reachers=("a",), solvers=("b",), tasks=3, slots=1, reach_budget=2)
+    with serving() as server:
+        specs = {"a": f"openai:{server.url}#m", "b": "expert"}
+        options = {"a": ModelOptions(max_prompt_tokens=50_000, template=str(template), now=now)}
+        FRONTIER.prepare("sokoban", {}, config, specs, options).run(tmp_path / "run", Where(0))
+    assert audit_run(tmp_path / "run", replay=False, templates=[str(template)]).passed
+
+    def later(identity: Any) -> None:
+        described = identity["policies"]["a"]
+        (described if now is None else described["prompt"])["now"] = "1999-01-01T00:00:00"
+
+    audit = audit_run(forge(tmp_path / "run", tmp_path / "later", identity=later), None, replay=False,
+                      templates=[str(template)])  # fmt: skip
+    assert [check.name for check in audit.checks if check.blocks] == ["prompts"]

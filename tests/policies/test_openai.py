@@ -187,12 +187,13 @@ def test_a_report_of_rollouts_counts_refusals(tmp_path: Path) -> None:
     assert f"x or a content filter refused {refused} of {len(decisions)} decisions" in shown
 
 
+@pytest.mark.parametrize("dialect", ["vllm", "plain"])
 def test_a_key_that_the_server_repeats_in_every_answer_stands_in_no_file_of_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str
 ) -> None:
     key = "sk-very-secret-0123"
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with serving(lambda n: "500" if n % 5 == 3 else None, dialect="plain") as server:
+    with serving(lambda n: "500" if n % 5 == 3 else None, dialect=dialect) as server:
         server.reply = lambda prompt, seed: (f"Bearer {key}: {answer(prompt, seed)[0]}", "stop")
         run(server.url, tmp_path / "run")
         assert server.keys == {f"Bearer {key}"}

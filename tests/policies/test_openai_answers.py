@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kit import fault_server
 from kit.fault_server import Model, serving
 
@@ -21,9 +23,9 @@ from handoff.errors import Interrupted, UsageError
 from handoff.policies import ModelOptions, Policy, Request
 from handoff.policies.bindings import make
 from handoff.policies.language.model import FINISH_TERMS
-from handoff.policies.openai import client
+from handoff.policies.openai import client, refusals
 from handoff.policies.openai.answers import BadAnswer, parse
-from handoff.policies.openai.schema import Completion, chat
+from handoff.policies.openai.schema import Completion, Stated, chat
 from handoff.records import STATUSES, Decision, Generation, Record, Task, from_json, to_json
 
 FOLDER = Path(__file__).parents[1] / "data" / "answers"
@@ -207,6 +209,50 @@ def test_the_answering_model_and_the_servers_fingerprint_are_read() -> None:
 def test_token_ids_that_cannot_be_are_none(ids: str) -> None:
     answer = parse(f'{{"tokens": {ids}}}'.encode())
     assert answer.token_ids("tokens", answer.form) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(list(FINISH_TERMS)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "message", "error", "code", "detail", "loc", "raw"]), inner)
+    ),
+    max_leaves=6,
+)
+WHOLE = [shape["body"] for shape in SHAPES.values() if shape["status"] == 200 and "body" in shape]
+
+
+@given(st.sampled_from(WHOLE), st.lists(st.integers(0, 20), min_size=1, max_size=5), JSON)
+def test_an_answer_with_any_part_exchanged_is_read_in_known_terms_or_is_a_bad_one(
+    whole: Any, path: list[int], value: Any
+) -> None:
+    form = json.loads(json.dumps(whole))
+    place = form
+    for step in path:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = keys[step % len(keys)] if keys else None
+        if key is None or not (isinstance(place[key], dict | list) and place[key]) or step == path[-1]:
+            break
+        place = place[key]
+    if key is not None:
+        place[key] = value
+    try:
+        completion = chat(parse(json.dumps(form).encode()))
+    except (BadAnswer, Stated):
+        return
+    output = completion.output
+    assert output.finish in FINISH_TERMS.values()
+    assert isinstance(output.text, str)
+    assert all(isinstance(part, str | None) for part in (output.reasoning, output.refusal, output.stop))
+    assert all(count is None or 0 <= count <= 10**9 for count in (output.tokens, completion.prompt_tokens))
+
+
+@given(st.sampled_from([200, 400, 403, 422, 429, 500]), JSON, st.sampled_from([None, "error", "detail"]))
+def test_any_error_of_a_server_has_a_verdict(status: int, value: Any, key: str | None) -> None:
+    complaint = refusals.read(status, value if key is None else {key: value}, "raw")
+    assert complaint.verdict in refusals.Verdict
+    assert complaint.message
+    assert len(complaint.message) <= 300
 
 
 # -- the field of the limit --

@@ -39,14 +39,14 @@ def test_an_audit_passes_and_checks_no_less_than_it_did(run: str) -> None:
     form = json.loads(output_of("audit", str(DATA / run), "--json", "--workers", "0"))
     assert form["passed"]
     counts = {check["name"]: check["count"] for check in form["checks"]}
-    assert {name: counts[name] for name in EXPECTED["audits"][run]} == EXPECTED["audits"][run]
+    less = {name: counts.get(name) for name, count in EXPECTED["audits"][run].items() if counts.get(name, 0) < count}
+    assert less == {}
 
 
 def test_the_tax_of_rollouts_has_the_numbers_that_it_had() -> None:
     folder = DATA / "rollouts"
-    assert numbers(json.loads(output_of("tax", f"{folder}#base", f"{folder}#post", "--json"))) == numbers(
-        EXPECTED["tax"]
-    )
+    form, earlier = json.loads(output_of("tax", f"{folder}#base", f"{folder}#post", "--json")), EXPECTED["tax"]
+    assert numbers({key: form[key] for key in earlier}) == numbers(earlier)
 
 
 def test_exported_tables_are_the_same_bytes(tmp_path: Path) -> None:

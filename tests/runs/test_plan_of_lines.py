@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -96,4 +97,5 @@ def test_a_task_that_the_manifest_lists_twice_is_refused(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = forge(run, tmp_path / "run", identity=lambda i: i["tasks"].append(i["tasks"][0]))
-    assert "lists a task twice" in refusal(capsys, "report", str(folder))
+    name = json.loads((run / "manifest.json").read_bytes())["identity"]["tasks"][0]["name"]
+    assert f"lists the task {name} twice" in refusal(capsys, "report", str(folder))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -102,6 +102,9 @@ class ProbeProtocol(Protocol[ProbeConfig, ProbeRun]):
     name = "probe"
     config = ProbeConfig
     roles = ("policies",)
+    replays: ClassVar[Mapping[str, str]] = {
+        "replay": "every probe's records and distances are equal on the reference engine"
+    }
     report_at = "handoff_probe.report:REPORT"
 
     def plan(self, tasks: Sequence[Task], config: ProbeConfig) -> list[Key]:
@@ -134,11 +137,11 @@ class ProbeProtocol(Protocol[ProbeConfig, ProbeRun]):
 
     def load(self, folder: Path) -> ProbeRun:
         head = read_head(folder, self.name, ProbeConfig)
-        probes = {}
+        planned, probes = set(plan(head["tasks"], head["config"])), {}
         for line in read_records(folder, head["manifest"]):
             where = f"{folder}: record {line.seq} ({'/'.join(line.key)})"
-            if line.key[:1] != ("probe",):
-                raise DataError(f"{where} is of no known kind")
+            if line.key not in planned:
+                raise DataError(f"{where} is not in the run's plan")
             probe = from_json(Probe, line.body, where)
             require_key(line.key, probe.key, where)
             probes[probe.key] = probe
@@ -157,7 +160,7 @@ class ProbeProtocol(Protocol[ProbeConfig, ProbeRun]):
     async def certify(
         self, audit: Audit, run: ProbeRun, pool: Pool, tasks: Mapping[str, Task], progress: Progress, concurrency: int
     ) -> None:
-        check = audit.check("replay", "every probe's records and distances are equal on the reference engine")
+        check = audit.check("replay", self.replays["replay"])
         seeds = SeedSchedule(run.config.run_seed)
 
         async def one(probe: Probe) -> None:

@@ -15,7 +15,9 @@ Every format first sets the thinking aside and reads the text after the last ``<
 ``choice``
     the whole reply, which must be one of the admissible actions; leniently, the admissible action that is named last.
 
-``strict`` refuses a reply with anything else in it; lenient takes the action and flags the surplus.
+``strict`` refuses a reply with anything else in it; lenient takes the action and flags the surplus.  Letter case and
+white space inside an action that are not as in the admissible one are flagged; ``choice`` is strict about white space,
+too, for the reply is to be the action.
 """
 
 from __future__ import annotations
@@ -228,12 +230,15 @@ def _action_of(value: dict[str, Any], flags: _Flags) -> str | None:
 
 def _choice(reply: Reply, admissible: Sequence[str], strict: bool, flags: _Flags) -> str | None:
     rest, clean = _after_thinking(reply.text, strict, flags)
-    whole = " ".join(rest.split())
+    text = rest.strip()
+    whole = " ".join(text.split())
     actions = {action.lower(): action for action in admissible}
     if clean and whole.lower() in actions:
         # With the token limit hit, "go to desk 1" may be the beginning of "go to desk 10".
         longer = any(action != whole.lower() and action.startswith(whole.lower()) for action in actions)
-        return None if reply.finish == "length" and longer else whole
+        if (reply.finish == "length" and longer) or (strict and text != whole):
+            return None
+        return text
     if reply.finish == "length":
         return None
     if not strict:
@@ -243,7 +248,7 @@ def _choice(reply: Reply, admissible: Sequence[str], strict: bool, flags: _Flags
             flags.add("multi", len(set(named)) > 1)
             return actions[named[-1]]
     single = len([line for line in rest.splitlines() if line.strip()]) == 1
-    return whole if single and clean and len(whole) <= 200 else None
+    return text if single and clean and len(whole) <= 200 else None
 
 
 def _named(text: str, actions: Sequence[str]) -> list[str]:

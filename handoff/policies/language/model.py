@@ -114,9 +114,7 @@ class Speaker:
         """JSON-safe: what is known of the chat template; empty for prompts that need none."""
         if self.template.form != "chat":
             return {}
-        unknown = (
-            "not known" if self.template.is_conversation else "not asked, for these prompts show no earlier replies"
-        )
+        unknown = "not known" if self.template.is_conversation else "not asked: these prompts show no earlier replies"
         words = unknown if self.rewritten is None else in_words(self.rewritten)
         return {"rewrites": self.rewritten, "in_words": words, "reads_clock": self.reads_clock}
 

@@ -99,35 +99,30 @@ class Answering:
 
         Raises :class:`~handoff.policies.openai.client.Refused`.
         """
-        body = self._greedy(prompt.form, 1)
-        if prompt.form == "chat":
-            data = json.dumps(body | {"messages": prompt.chat()}).encode()
-            return (await self.ask(server, "chat/completions", data, schema.chat)).prompt_tokens
-        data = json.dumps(body | {"prompt": prompt.text}).encode()
-        return (await self.ask(server, "completions", data, schema.completion)).prompt_tokens
+        return (await self._greedy(server, prompt, 1)).prompt_tokens
 
-    def _greedy(self, form: str, tokens: int) -> dict[str, Any]:
-        """A request's fields except the prompt."""
-        body = {"model": self.asked, "temperature": 0.0, "seed": fingerprint.SEED}
-        return body | fields.limit(self._options, form, tokens)
-
-    async def _probe(self, server: Server, tokenizes: bool, prompt: str) -> Output | None:
-        """One greedy reply; ``None``: the server refuses the request."""
+    async def _probe(self, server: Server, tokenizes: bool, text: str) -> Output | None:
+        """The greedy reply to ``text``; ``None``: the server refuses the request."""
+        # Token ids come with text completions from every server that has them, also from one that takes replies apart.
         form = "text" if tokenizes else self._options.prompt_form
-        body = self._greedy(form, fingerprint.TOKENS)
-        page, read = "completions", schema.completion
-        if tokenizes:
-            read = schema.completion_with_ids
-            body |= {"return_token_ids": True, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-        if form == "chat":
-            page, read = "chat/completions", schema.chat
-            body["messages"] = [{"role": "user", "content": prompt}]
-        else:
-            body["prompt"] = prompt
         try:
-            return (await self.ask(server, page, json.dumps(body).encode(), read)).output
+            completion = await self._greedy(server, Prompt(form, (("user", text),)), fingerprint.TOKENS, ids=tokenizes)
         except Refused:
             return None
+        return completion.output
+
+    async def _greedy(self, server: Server, prompt: Prompt, tokens: int, ids: bool = False) -> Completion:
+        """A greedy reply of at most ``tokens`` tokens."""
+        body: dict[str, Any] = {"model": self.asked, "temperature": 0.0, "seed": fingerprint.SEED}
+        body |= fields.limit(self._options, prompt.form, tokens)
+        if prompt.form == "chat":
+            data = json.dumps(body | {"messages": prompt.chat()}).encode()
+            return await self.ask(server, "chat/completions", data, schema.chat)
+        body["prompt"] = prompt.text
+        if not ids:
+            return await self.ask(server, "completions", json.dumps(body).encode(), schema.completion)
+        body |= {"return_token_ids": True, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+        return await self.ask(server, "completions", json.dumps(body).encode(), schema.completion_with_ids)
 
     def describe(self) -> dict[str, Any]:
         """For the manifest: the fingerprint, and the name where it is not the one that was asked for."""

@@ -176,6 +176,8 @@ class OpenAIServer(Served):
         """With the prompt's token ids, or the number that a server counts that does not tokenize."""
         server, prompt = self.servers[0], self.speaker.render(request)
         rendered = prompt.digest()
+        if self._chat.restless:  # its ids would differ from themselves
+            return Preview(rendered)
         try:
             if self.card.tokenizes:
                 ids = await self._ids_of(server, prompt)

@@ -39,6 +39,8 @@ class ServedChat:
     reads_clock: bool = False
     #: Whether the server can be told the date.
     takes_date: bool = False
+    #: Whether equal messages get other texts within a run.
+    restless: bool = False
 
     def arguments(self, now: str) -> dict[str, Any]:
         """Entries of a request that pin the date to that of ``now``."""
@@ -57,15 +59,13 @@ async def examine(server: Server, model: str, replies: bool) -> ServedChat:
     texts = await _texts(server, model, probes() if replies else probes()[:1], {})
     if texts is None:
         return UNKNOWN
-    clock = _shows_clock(texts[0], datetime.now())
-    pinned = await _texts(server, model, probes()[:1], template_arguments(_OTHER)) if clock else None
-    return ServedChat(
-        rewritten(texts, exact=False) if replies else None,
-        clock,
-        pinned is not None
-        and reader(_OTHER)(_DATE_FORMAT) in pinned[0]
-        and not _shows_clock(pinned[0], datetime.now()),
-    )
+    lost, now = rewritten(texts, exact=False) if replies else None, datetime.now()
+    if not _shows_clock(texts[0], now):
+        return ServedChat(lost)
+    told = await _texts(server, model, probes()[:1], template_arguments(_OTHER))
+    takes_date = told is not None and reader(_OTHER)(_DATE_FORMAT) in told[0] and not _shows_clock(told[0], now)
+    restless = not takes_date and bool(_TIME_OF_DAY.search(texts[0]))
+    return ServedChat(lost, reads_clock=True, takes_date=takes_date, restless=restless)
 
 
 async def _texts(

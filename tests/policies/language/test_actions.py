@@ -148,6 +148,15 @@ def test_json_replies_and_tool_calls(text: str, strict: bool, expected: Parsed) 
         ("not look but go to desk 1.", False, Parsed("go to desk 1", "parsed", ("multi", "surplus"))),
         ("overlooked", False, Parsed("overlooked", "inadmissible")),
         ("one\ntwo", False, Parsed(None, "no_action")),
+        ("  look\n", True, Parsed("look", "parsed")),
+        ("go to  desk 1", False, Parsed("go to desk 1", "parsed", ("spaced",))),
+        ("go\u00a0to desk 1", False, Parsed("go to desk 1", "parsed", ("spaced",))),
+        ("go to\ndesk 1", False, Parsed("go to desk 1", "parsed", ("spaced",))),
+        ("GO to\tdesk 1", False, Parsed("go to desk 1", "parsed", ("case_folded", "spaced"))),
+        ("fly  away", False, Parsed("fly away", "inadmissible", ("spaced",))),
+        ("go to  desk 1", True, Parsed(None, "no_action")),
+        ("go\u00a0to desk 1", True, Parsed(None, "no_action")),
+        ("go to\ndesk 1", True, Parsed(None, "no_action")),
     ],
 )
 def test_choice_replies(text: str, strict: bool, expected: Parsed) -> None:
@@ -202,3 +211,25 @@ def test_every_text_has_one_status_and_what_the_status_says_is_so(
         lenient = ActionRule(format, False).parse(Reply(text, finish, stop), COMMANDS)
         assert lenient.action == parsed.action, "lenient takes whatever strict takes"
     json.dumps([parsed.action, parsed.flags])
+
+
+@pytest.mark.parametrize("format", ["tagged", "last_line", "json", "choice"])
+@pytest.mark.parametrize("inner", ["go to  desk 1", "go\u00a0to desk 1", "go\u2003to desk 1"])
+def test_no_format_repairs_white_space_without_a_flag(format: str, inner: str) -> None:
+    text = {"tagged": f"<action>{inner}</action>", "json": f'{{"action": "{inner}"}}'}.get(format, inner)
+    assert parse(text, format, False) == Parsed("go to desk 1", "parsed", ("spaced",))
+
+
+@pytest.mark.parametrize("format", ["tagged", "last_line", "json", "choice"])
+@pytest.mark.parametrize("inner", ["LOOK", "Look"])
+def test_no_format_repairs_letter_case_without_a_flag(format: str, inner: str) -> None:
+    text = {"tagged": f"<action>{inner}</action>", "json": f'{{"action": "{inner}"}}'}.get(format, inner)
+    assert parse(text, format, False) == Parsed("look", "parsed", ("case_folded",))
+
+
+@pytest.mark.parametrize("format", ["tagged", "last_line", "json", "choice"])
+@pytest.mark.parametrize("inner", ["go to desk 1\u200b", "go to desk\u0301 1", "ｇo to desk 1"])
+def test_no_format_takes_another_spelling_for_an_admissible_action(format: str, inner: str) -> None:
+    text = {"tagged": f"<action>{inner}</action>", "json": f'{{"action": "{inner}"}}'}.get(format, inner)
+    parsed = parse(text, format, True)
+    assert (parsed.action, parsed.status) == (inner, "inadmissible")

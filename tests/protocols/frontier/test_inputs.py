@@ -21,6 +21,7 @@ from handoff.protocols.frontier import FRONTIER, study
 from handoff.protocols.frontier.config import FrontierConfig
 from handoff.records import Decision, Generation
 
+X, Y, Z = ("1" * 64, "2" * 64, "3" * 64)
 CONFIG = FrontierConfig(
     split="test", reachers=("r",), solvers=("a", "b"), tasks=6, slots=1, reach_budget=40, run_seed=3
 )
@@ -52,13 +53,13 @@ def play(folder: Path, a: Policy, b: Policy) -> None:
 
 
 def test_a_prompt_that_is_known_to_differ_ends_the_run_before_the_second_solver_decides(tmp_path: Path) -> None:
-    first, second = Shown("x" * 64), Shown("y" * 64)
+    first, second = Shown(X), Shown(Y)
     with pytest.raises(Interrupted) as caught:
         play(tmp_path, first, second)
     text = str(caught.value)
     task = study.load(tmp_path).tasks
     assert any(f"task {one.name}, slot 0, reacher r: solvers a and b must be shown the same" in text for one in task)
-    assert "the rendered prompt differs (xxxxxxxxxxxx... and yyyyyyyyyyyy...)" in text
+    assert "the rendered prompt differs (111111111111... and 222222222222...)" in text
     assert "records are owed" in text
     assert first.asked > 0
     assert second.asked == 0
@@ -67,33 +68,37 @@ def test_a_prompt_that_is_known_to_differ_ends_the_run_before_the_second_solver_
 
 
 def test_a_prompt_that_only_the_answer_tells_ends_the_run_before_the_answer_counts(tmp_path: Path) -> None:
-    second = Shown("x", tokens=4, foreseen=False)
+    second = Shown(X, tokens=4, foreseen=False)
     with pytest.raises(Interrupted, match=r"the number of prompt tokens differs \(3 and 4\)"):
-        play(tmp_path, Shown("x"), second)
+        play(tmp_path, Shown(X), second)
     assert second.asked > 0
     endpoints = [body for key, body in records(tmp_path) if key[0] == "endpoint" and key[-1] == "b"]
     assert not any(body["arrived"] for body in endpoints)
 
 
 def test_a_resumed_run_compares_with_what_was_finished_before(tmp_path: Path) -> None:
-    for last in ("y", "z"):
-        with pytest.raises(Interrupted, match=rf"rendered prompt differs \(x\.\.\. and {last}\.\.\.\)"):
-            play(tmp_path, Shown("x"), Shown(last))
-    play(tmp_path, Shown("x"), Shown("x"))
+    for last in (Y, Z):
+        with pytest.raises(Interrupted, match=rf"rendered prompt differs \(1+\.\.\. and {last[:12]}\.\.\.\)"):
+            play(tmp_path, Shown(X), Shown(last, foreseen=False))
+    play(tmp_path, Shown(X), Shown(X, foreseen=False))
     assert study.load(tmp_path).complete
 
 
 def test_prompts_that_the_manifest_states_to_differ_are_not_compared(tmp_path: Path) -> None:
-    play(tmp_path, Shown("x", 3), Shown("y", 4, stated="another template"))
+    play(tmp_path, Shown(X, 3), Shown(Y, 4, stated="another template"))
     assert study.load(tmp_path).complete
 
 
-def test_a_server_whose_chat_template_changes_from_request_to_request_is_found_out(tmp_path: Path) -> None:
-    options = ModelOptions(max_prompt_tokens=50_000, patience=5.0, concurrency=1)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_server_whose_chat_template_shows_the_second_is_found_out(tmp_path: Path, shared: bool) -> None:
+    options = {"max_prompt_tokens": 50_000, "patience": 5.0, "concurrency": 1}
     with serving() as server:
-        numbers = count()
-        server.chat = lambda messages: f"<{next(numbers)}>{fault_server.chat(messages)}"
+        seconds = count()
+        server.chat = lambda messages, **_: f"It is 12:00:{next(seconds)}.{fault_server.chat(messages)}"
         specs = {"r": "expert", "a": f"openai:{server.url}#m", "b": f"openai:{server.url}#m"}
-        run = FRONTIER.prepare("sokoban", {}, CONFIG, specs, {"a": options, "b": options})
+        # Solvers of equal options share one policy.
+        models = {"a": ModelOptions(**options), "b": ModelOptions(**options, top_p=1.0 if shared else 0.9)}
+        run = FRONTIER.prepare("sokoban", {}, CONFIG, specs, models)
+        assert [caution.split(": ", 1)[0] for caution in run.cautions] == ["policy a", "policy b"]
         with pytest.raises(Interrupted, match=r"solvers a and b must be shown .* but the prompt token ids"):
             run.run(tmp_path, Where(0))

@@ -108,7 +108,10 @@ def test_a_policy_at_temperature_0_is_remarked_on_before_its_rollouts() -> None:
             (["--temperature", "0.4", "-n", "16"], False),
         ):
             text = output_of(*arguments, *options)
-            assert ("temperature 0, so its 16 rollouts of a task are one rollout" in text) == said
+            assert ("temperature 0, so its 16 rollouts of a task are one," in text) == said
+        plan = ["run", "sokoban", "-p", f"a=openai:{server.url}#m", "--cross", "a", "--tasks", "6", "--dry-run"]
+        assert "so its 3 seed slots of a task are one," in output_of(*plan, "--temperature", "0", "--slots", "3")
+        assert "are one," not in output_of(*plan, "--slots", "3")
 
 
 def test_rollouts_are_independent_and_paired_between_policies(finished: Path) -> None:
