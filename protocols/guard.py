@@ -97,6 +97,22 @@ class _Plugin(Protocol[Any, Any]):
         with self._guarded("settle"):
             return self.inner.settle(config, policies)
 
+    def turns(self, config: Any) -> int | None:
+        with self._guarded("turns"):
+            turns = self.inner.turns(config)
+        self._require("turns", problem(turns, int | None))
+        return turns
+
+    def repeats(self, config: Any) -> tuple[int, str]:
+        with self._guarded("repeats"):
+            count, episodes = self.inner.repeats(config)
+        self._require("repeats", problem(count, int, "the count") or problem(episodes, str, "the word"))
+        return count, episodes
+
+    def cautions(self, config: Any, policies: Mapping[str, Policy]) -> list[str]:
+        with self._guarded("cautions"):
+            return [str(caution) for caution in self.inner.cautions(config, policies)]
+
     def settings(self) -> tuple[Setting, ...]:
         with self._guarded("settings"):
             return self.inner.settings()

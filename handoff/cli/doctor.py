@@ -67,6 +67,7 @@ def doctor(
     from handoff.errors import UsageError
     from handoff.policies import Served, Spec, bind, kinds, make
     from handoff.policies.doctor import examine
+    from handoff.policies.guard import close
     from handoff.protocols import study_file
     from handoff.report.checks import show_diagnosis
 
@@ -91,7 +92,7 @@ def doctor(
         try:
             diagnoses.append(examine(name, policy, restart, count, keep, compare))
         finally:
-            policy.close()
+            close(policy, name)
     if as_json:
         click.echo(json.dumps([diagnosis.to_json() for diagnosis in diagnoses], indent=2))
     else:

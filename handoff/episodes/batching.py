@@ -11,7 +11,7 @@ from typing import TypeVar
 from handoff.children import RAISE_LIMITS
 from handoff.episodes.pool import T
 from handoff.errors import HandoffError, Interrupted, PolicyFault
-from handoff.policies.guard import checked, guarded
+from handoff.policies.guard import activate, ask, checked, guarded
 from handoff.policies.policy import Policy, Request, Served
 from handoff.records import Decision
 
@@ -46,8 +46,8 @@ class Batcher:
                 await asyncio.sleep(0)  # every episode that is ready in this turn of the loop joins the batch
                 batch, self._waiting = self._waiting, []
                 try:
-                    ask = partial(self._ask, [request for request, _ in batch])
-                    decisions = await in_thread(ask) if self.policy.blocking else ask()
+                    work = partial(ask, self.policy, [request for request, _ in batch], self.name)
+                    decisions = await in_thread(work) if self.policy.blocking else work()
                     for (_, future), decision in zip(batch, decisions, strict=True):
                         if not future.done():
                             future.set_result(decision)
@@ -59,10 +59,6 @@ class Batcher:
                         raise
         finally:
             self._running = None
-
-    def _ask(self, requests: Sequence[Request]) -> list[Decision]:
-        with guarded(self.policy, "decide", self.name):
-            return checked(self.policy, self.name, "decide", requests, self.policy.decide(requests))
 
 
 async def in_thread(work: Callable[[], R]) -> R:
@@ -88,7 +84,8 @@ async def by_policy(
         chosen = {name: policies[name] for name in phase}
         try:
             for name, policy in chosen.items():
-                await _activate(policy, name)
+                if type(policy).activate is not Policy.activate:
+                    await in_thread(partial(activate, policy, name))
             await gather([job for name, job in jobs if name in phase], concurrency)
         except BaseException:
             for name, policy in chosen.items():
@@ -97,15 +94,6 @@ async def by_policy(
             raise
         for name, policy in chosen.items():
             _release(policy, name)
-
-
-async def _activate(policy: Policy, name: str) -> None:
-    def work() -> None:
-        with guarded(policy, "activate", name):
-            policy.activate()
-
-    if type(policy).activate is not Policy.activate:
-        await in_thread(work)
 
 
 def _release(policy: Policy, name: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from handoff.episodes.host import Host
+from handoff.guard.host_state import handlers, put_back
 from handoff.guard.watch import Monitor, Watch
 
 
@@ -53,7 +54,7 @@ class Here(Workers):
     count = 1
 
     def __init__(self, name: str, options: Mapping[str, Any], timeout: float | None = None) -> None:
-        watch = Watch()
+        watch, self._handlers = Watch(), handlers()
         self._host = Host(name, options, watch, timeout)
         self._monitor = Monitor([watch])
 
@@ -63,3 +64,4 @@ class Here(Workers):
 
     def close(self) -> None:
         self._monitor.close()
+        put_back(self._handlers)

@@ -22,7 +22,7 @@ from handoff.environment import Certified, DistanceOracle, Environment, Frontier
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
 from handoff.files import way_out
 from handoff.guard.failures import failure
-from handoff.guard.host_state import kept
+from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
 from handoff.records import Certificate, Record, Task
@@ -60,8 +60,8 @@ class Guarded(Environment):
     def close(self) -> None:
         """Close the adapter.  A failure is a remark of :attr:`Call.remarks`."""
         try:
-            self.call("close()", self.inner.close)
-        except EnvironmentFault as error:
+            self.call("close()", self.inner.close, contract=True)
+        except HandoffError as error:
             self.call.remarks.append(str(error))
 
 
@@ -143,6 +143,7 @@ class Call:
 
     def __init__(self, name: str, watch: Watch, timeout: float | None, shared: bool) -> None:
         self.name, self._watch, self._timeout, self._shared = name, watch, timeout, shared
+        self._handlers = handlers() if shared else None
         self._where = f"environment {name!r:.60}"
         self._task = ""
         #: Failures that stop nothing.
@@ -161,8 +162,11 @@ class Call:
         try:
             if not self._shared:
                 return work()
-            with kept(), alarm(self._timeout):
-                return work()
+            with Kept(self._handlers if contract else None):
+                if self._timeout is None:
+                    return work()
+                with alarm(self._timeout):
+                    return work()
         except BaseException as error:
             fault = self._fault(words, error, contract)
             if fault is error:

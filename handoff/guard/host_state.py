@@ -12,36 +12,62 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from handoff.signals import SIGNALS
 
 
-@contextlib.contextmanager
-def kept() -> Iterator[None]:
-    """Put the state of this process back at the end."""
-    folder, limit, filters = _folder(), sys.getrecursionlimit(), warnings.filters[:]
-    streams, mask = (sys.stdout, sys.stderr), os.umask(0o022)
-    os.umask(mask)
-    handlers = [signal.getsignal(number) for number in SIGNALS]
-    sys.stdout = sys.stderr
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = streams
-        sys.setrecursionlimit(limit)
-        os.umask(mask)
-        if folder is not None and _folder() != folder:
+def handlers() -> tuple[Any, ...]:
+    """The handlers of the signals that end a run."""
+    return tuple(signal.getsignal(number) for number in SIGNALS)
+
+
+def put_back(expected: tuple[Any, ...]) -> None:
+    """Install the ``expected`` handlers (:func:`handlers`) where others are.  Only the main thread can."""
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in zip(SIGNALS, expected, strict=True):
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
+class Kept:
+    """The context in which an adapter is called: puts the state of this process back at the end.
+
+    ``expected`` are the handlers of signals to put back, if others are installed then (``None``: they are not looked
+    at, which takes longer than a short step does).
+    """
+
+    __slots__ = ("expected", "filters", "folder", "limit", "mask", "streams")
+
+    def __init__(self, expected: tuple[Any, ...] | None) -> None:
+        self.expected = expected
+
+    def __enter__(self) -> None:
+        self.folder, self.limit, self.filters = _folder(), sys.getrecursionlimit(), warnings.filters[:]
+        self.mask = os.umask(0o022)
+        os.umask(self.mask)
+        self.streams = (sys.stdout, sys.stderr)
+        sys.stdout = sys.stderr
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout, sys.stderr = self.streams
+        if sys.getrecursionlimit() != self.limit:
+            sys.setrecursionlimit(self.limit)
+        os.umask(self.mask)
+        if self.folder is not None and _folder() != self.folder:
             with contextlib.suppress(OSError):
-                os.chdir(folder)
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in zip(SIGNALS, handlers, strict=True):
-                if handler is not None and signal.getsignal(number) is not handler:
-                    signal.signal(number, handler)
-        if warnings.filters != filters:
+                os.chdir(self.folder)
+        if warnings.filters != self.filters:
             warnings.resetwarnings()
-            warnings.filters[:] = filters  # type: ignore[index]
+            warnings.filters[:] = self.filters  # type: ignore[index]
+        if self.expected is not None:
+            put_back(self.expected)
+
+
+def kept() -> Kept:
+    """The context of a call that happens once: signals are put back, too."""
+    return Kept(handlers())
 
 
 def working_folder() -> Path:

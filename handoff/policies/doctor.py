@@ -18,7 +18,8 @@ import attrs
 from handoff import files, signals
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import DataError, UsageError
-from handoff.policies import Policy, Request, Turn
+from handoff.policies import Policy, Request, Turn, introduce
+from handoff.policies.guard import activate, ask, close, description, guarded
 from handoff.policies.language.fit import Prompting
 from handoff.records import Decision, Record, Task, to_json
 from handoff.seeds import derive
@@ -113,26 +114,22 @@ def examine(
     if keep is not None and keep.exists():
         _read(keep)  # nothing but earlier answers is written over
     batch = requests(count)
-    signals.run(policy.introduce)
-    policy.set_time(NOW)
-    policy.activate()
-    alone = [policy.decide([request])[0] for request in batch]
+    _prepare(policy, name)
+    alone = [ask(policy, [request], name)[0] for request in batch]
     half = alone[: len(alone) // 2]
     agreements = [
-        _compare("all at once", alone, policy.decide(batch)),
-        _compare("in reverse order", alone, policy.decide(batch[::-1])[::-1]),
-        _compare("half of them", half, policy.decide(batch[: len(half)])),
+        _compare("all at once", alone, ask(policy, batch, name)),
+        _compare("in reverse order", alone, ask(policy, batch[::-1], name)[::-1]),
+        _compare("half of them", half, ask(policy, batch[: len(half)], name)),
     ]
     if again is not None:
-        policy.close()
+        close(policy, name)
         fresh = again()
         try:
-            signals.run(fresh.introduce)
-            fresh.set_time(NOW)
-            fresh.activate()
-            agreements.append(_compare("after a restart", alone, fresh.decide(batch)))
+            _prepare(fresh, name)
+            agreements.append(_compare("after a restart", alone, ask(fresh, batch, name)))
         finally:
-            fresh.close()
+            close(fresh, name)
     forms = [to_json(decision) for decision in alone]
     if compare is not None and expected is not None:
         agreements.append(_compare(f"kept in {compare.name}", expected, alone))
@@ -144,11 +141,20 @@ def examine(
     statuses: dict[str, int] = {}
     for decision in alone:
         statuses[decision.status] = statuses.get(decision.status, 0) + 1
-    facts = {key: value for key, value in policy.describe().items() if key not in ("prompt",)}
+    facts = {key: value for key, value in description(policy, name).items() if key not in ("prompt",)}
     chat = policy.speaker.chat_facts() if isinstance(policy, Prompting) else {}
     # The facts say already what the template rewrites.
-    cautions = tuple(caution for caution in policy.cautions() if chat.get("in_words", caution) not in caution)
+    with guarded(policy, "cautions", name):
+        cautions = tuple(caution for caution in policy.cautions() if chat.get("in_words", caution) not in caution)
     return Diagnosis(name, facts, tuple(agreements), statuses, digest(forms), chat, cautions)
+
+
+def _prepare(policy: Policy, name: str) -> None:
+    """Get the policy ready to be asked."""
+    signals.run(lambda: introduce({name: policy}))
+    with guarded(policy, "set_time", name):
+        policy.set_time(NOW)
+    activate(policy, name)
 
 
 def _compare(name: str, expected: Sequence[Any], decisions: Sequence[Decision]) -> Agreement:

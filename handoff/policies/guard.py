@@ -61,6 +61,28 @@ def description(policy: Policy, name: str | None = None) -> dict[str, Any]:
         raise PolicyFault(f"{label(policy, name)}: describe() returned what it must not: {error}") from None
 
 
+def ask(policy: Policy, requests: Sequence[Request], name: str | None = None) -> list[Decision]:
+    """One valid decision of the policy per request."""
+    with guarded(policy, "decide", name):
+        return checked(policy, name, "decide", requests, policy.decide(requests))
+
+
+def activate(policy: Policy, name: str | None = None) -> None:
+    """Get the policy ready to be asked."""
+    with guarded(policy, "activate", name):
+        policy.activate()
+
+
+def close(policy: Policy, name: str | None = None) -> str | None:
+    """Close the policy; a failure in words: it stops nothing."""
+    try:
+        with guarded(policy, "close", name):
+            policy.close()
+    except PolicyFault as error:
+        return str(error)
+    return None
+
+
 def checked(
     policy: Policy, name: str | None, method: str, requests: Sequence[Request], decisions: Any
 ) -> list[Decision]:

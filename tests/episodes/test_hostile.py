@@ -308,3 +308,27 @@ def test_check_ends_a_call_that_never_returns(capsys: pytest.CaptureFixture[str]
     assert code == 1
     details = [result["detail"] for result in json.loads(out)["results"] if result["status"] == "failed"]
     assert any("a call had not returned after 0.2 s (--step-timeout)" in detail for detail in details)
+
+
+def test_doctor_says_what_a_plug_ins_policy_does(capsys: pytest.CaptureFixture[str]) -> None:
+    line = sentence(capsys, "doctor", "-p", "a=bad-exits")
+    assert line.startswith("handoff: policy 'a' (kit.hostile.Bad_exits): decide() raised SystemExit: 0")
+
+
+@pytest.mark.parametrize(("name", "code"), [("step-raises", 3), ("reset-refuses", 1)])
+def test_an_audit_ends_where_the_adapter_fails_and_fails_where_a_task_is_refused(
+    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile.Hostile.mended = True
+    arguments = ("run", name, *RUN[1:], EXPERT, "--workers", "0", "--out", tmp_path / "run")
+    assert ended(capsys, *arguments)[0] == 0
+    hostile.Hostile.mended = False
+    audit = ("audit", tmp_path / "run", "--workers", "0", "-q")
+    if code == 3:
+        assert f"environment {name!r}, task start-" in sentence(capsys, *audit)
+        return
+    ending, out, _ = ended(capsys, *audit, "--json")
+    assert ending == 1
+    (check,) = [check for check in json.loads(out)["checks"] if check["name"] == "replay"]
+    assert all("reset() refused the task: the game is gone" in failure for failure in check["failures"])
+    assert check["failures"]

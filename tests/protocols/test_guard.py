@@ -12,6 +12,7 @@ from kit.command import output_of
 from kit.refusals import refusal
 from kit.runs import play, records, reseal, rewrite_identity
 
+from handoff.protocols.protocol import Protocol
 from handoff.protocols.registry import load_protocol
 
 RUN = ("sokoban", "-p", "a=random", "-n", "1", "--tasks", "3", "--budget", "2", "-q", "--workers", "0", "--out")
@@ -77,3 +78,8 @@ def test_a_protocol_that_behaves_is_played_read_and_audited(finished: Path) -> N
     assert protocol.name == "odd"
     assert protocol.load(finished).complete
     assert json.loads(output_of("audit", finished, "--json", "--workers", "0", "-q"))["passed"]
+
+
+def test_every_method_of_a_protocol_is_guarded() -> None:
+    methods = {name for name, value in vars(Protocol).items() if callable(value) and not name.startswith("_")}
+    assert methods <= set(vars(type(load_protocol("odd")).__mro__[1]))
