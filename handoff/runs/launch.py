@@ -15,7 +15,7 @@ from handoff import signals
 from handoff.canonical import canonical, digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError, UsageError
+from handoff.errors import HandoffError, Interrupted, MissingExtra, PolicyFault, StoreError, UsageError
 from handoff.policies import Policy, Served
 from handoff.policies.guard import guarded
 from handoff.policies.language.fit import Fit
@@ -115,7 +115,7 @@ class Prepared:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
             except MemoryError:
                 raise Interrupted(f"out of memory: ask for less at once; {_owed(store)}") from None
-            except StoreError:  # it says what is kept
+            except (StoreError, MissingExtra):  # the one says what is kept, the other comes before any work
                 raise
             except HandoffError as error:
                 error.args = (f"{error}; {_owed(store)}",)
