@@ -14,9 +14,16 @@ from handoff.errors import DataError
 def printable(text: str) -> str:
     """``text`` with control characters, line breaks and lone surrogates as escapes.
 
-    Such text can neither steer a terminal nor fail to be encoded.
+    Such text can neither steer a terminal nor fail to be encoded.  A byte of a path that is no character here is
+    written as bash reads it in ``$'...'`` (``\\xff``).
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":  # how Python holds such a byte
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode("ascii")
 
 
 def shell_word(text: str | os.PathLike[str]) -> str:

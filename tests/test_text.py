@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def table(reacher: str, solver: str = "s") -> str:
 
 def test_control_characters_and_surrogates_are_written_as_escapes() -> None:
     assert printable("a\x1b[31mb\nc\ud800é") == "a\\x1b[31mb\\nc\\ud800é"
+    assert printable(os.fsdecode(b"n\xff")) == "n\\xff"
     with pytest.raises(DataError, match="unprintable character"):
         require_printable("task", ["fine", "a\x1b[31m"])
 

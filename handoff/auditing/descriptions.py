@@ -30,6 +30,12 @@ TOKENS = ("ids", "rendered prompt only")
 
 #: Kinds whose engine scores whole replies where it is constrained, and has a known context.
 _SCORING = ("hf", "builtin")
+#: Entries of an engine whose least is the tokens of prompt and reply together, by the kind of the policy.
+_CONTEXTS: Mapping[str, tuple[str, ...]] = {
+    "hf": ("context",),
+    "builtin": ("context",),
+    "openai": ("max_model_len", "context"),
+}
 #: The highest temperature that most servers take.
 _USUAL_TEMPERATURE = 2
 
@@ -207,12 +213,12 @@ def limits_of(facts: Mapping[str, Any]) -> Limits | None:
     if any(_sampling_problems(facts.get("sampling"))):
         return None
     kind, sampling, engine = facts.get("kind"), facts["sampling"], facts.get("engine")
-    context = engine.get("context") if kind in _SCORING and isinstance(engine, dict) else None
+    places = [engine.get(key) for key in _CONTEXTS.get(str(kind), ())] if isinstance(engine, dict) else []
     return Limits(
         max_new_tokens=sampling["max_new_tokens"],
         max_prompt_tokens=sampling["max_prompt_tokens"],
         ids=facts.get("tokens") == "ids",
         scored=kind in _SCORING and sampling["constrain"],
-        context=context if type(context) is int else None,
+        context=min((place for place in places if type(place) is int), default=None),
         stop=tuple(sampling["stop"]) if facts.get("tokens") == "ids" else None,
     )

@@ -45,7 +45,7 @@ ENGINE_KEYS: Mapping[str, frozenset[str]] = {
     "builtin": _TRANSFORMERS_KEYS,
 }
 #: Keys of an engine where the fact exists.
-MORE_ENGINE_KEYS: frozenset[str] = frozenset()
+MORE_ENGINE_KEYS = frozenset({"context"})
 
 PROMPT_KEYS = frozenset({"template", "source", "form", "history", "system", "format"})
 ACTION_KEYS = frozenset({"format", "strict"})

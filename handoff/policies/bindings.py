@@ -99,7 +99,7 @@ def require_name(name: str) -> None:
     if not name or name != name.strip():
         raise UsageError(f"a policy's name is not empty and has no blank at its ends (got {name!r})")
     if "/" in name or "," in name or not name.isprintable():
-        raise UsageError(f"a policy's name holds no slash, comma or control character (got {name!r:.60})")
+        raise UsageError(f"a policy's name holds no slash, comma or unprintable character (got {name!r:.60})")
 
 
 def bind(bindings: Sequence[str]) -> dict[str, str]:

@@ -34,12 +34,12 @@ def form_problems(decision: Decision, flags: Collection[str] | None = None) -> I
     """
     if decision.status not in STATUSES:
         yield f"has the unknown status {decision.status!r:.80}"
+    elif (decision.action is not None) != (decision.status in ACTING):
+        yield f"is called {decision.status!r:.40}, with the action {decision.action!r:.80}"
     if not _is_text(decision.text):
         yield "has a text that is none, or too long"
     if decision.action is not None and not (_is_text(decision.action) and decision.action.strip()):
         yield "has an action without words"
-    if (decision.action is not None) != (decision.status in ACTING):
-        yield f"is called {decision.status!r:.40}, with the action {decision.action!r:.80}"
     if not _is_count(decision.seed, 2**63 - 1):
         yield f"has the seed {decision.seed!r:.40}"
     if not is_digest(decision.input_digest):
@@ -127,7 +127,7 @@ class Limits:
         if (CLAMPED in decision.flags) != (limit < self.max_new_tokens):
             flags = ", ".join(decision.flags) or "none"
             yield f"was to have {limit} of {self.max_new_tokens} new tokens, but its flags are {flags}"
-        if self.context is not None and prompt is not None and limit != self._room(prompt):
+        if self.ids and self.context is not None and prompt is not None and limit != self._room(prompt):
             yield f"was to have at most {limit} new tokens, where {self._room(prompt)} fit after {prompt}"
         if tokens is not None and tokens > limit and not (self.scored and SCORED in decision.flags):
             yield f"has {tokens} new tokens, beyond its limit of {limit}"
@@ -140,7 +140,7 @@ class Limits:
             yield "is called a context overflow, yet something was generated"
         prompt = decision.prompt_tokens
         fits = prompt is not None and prompt <= self.max_prompt_tokens
-        if fits and prompt is not None and self.context is not None and self._room(prompt) >= 1:
+        if fits and self.ids and prompt is not None and self.context is not None and self._room(prompt) >= 1:
             yield f"is called a context overflow, yet its {prompt} prompt tokens fit"
         if fits and not self.ids:
             yield f"is called a context overflow, yet its {prompt} prompt tokens are within the limit"

@@ -10,6 +10,7 @@ from handoff.policies.doctor import Diagnosis
 from handoff.policies.language.fingerprint import Fingerprint
 from handoff.report.sheet import Sheet, SheetCell, SheetRow
 from handoff.report.terminal import line, show_sheet
+from handoff.text import shell_word
 
 
 def _result(passed: bool, good: str, bad: str) -> SheetCell:
@@ -22,7 +23,10 @@ def show_audit(console: Console, audit: Audit, most: int = 10) -> None:
         SheetRow(check.name, (SheetCell(check.claim), SheetCell(str(check.count)), _state(check)))
         for check in audit.checks
     )
-    show_sheet(console, Sheet(f"Audit of {audit.folder}", ("check", "claim", "checked", "result"), rows, wordy=True))
+    show_sheet(
+        console,
+        Sheet(f"Audit of {shell_word(audit.folder)}", ("check", "claim", "checked", "result"), rows, wordy=True),
+    )
     line(console, "docs/audit.md says what an audit proves and what it cannot.", "dim")
     for check in audit.checks:
         for failure in check.failures[:most]:

@@ -119,8 +119,10 @@ def load(path: str | Path) -> RolloutStudy:
     """
     head: dict[str, Any] = read_head(Path(path), NAME, RolloutsConfig)
     folder, config = head["folder"], head["config"]
-    if sorted(config.policies) != sorted(head["manifest"]["identity"]["policies"]):
-        raise DataError(f"{folder}: the manifest's protocol names other policies than the manifest describes")
+    others = sorted({*config.policies} ^ {*head["manifest"]["identity"]["policies"]})
+    if others:
+        names = ", ".join(others)
+        raise DataError(f"{folder}: the manifest's protocol names other policies than the manifest describes: {names}")
     known = {task.id for task in head["tasks"]}
     rollouts: dict[RolloutCell, Rollout] = {}
     for line in read_records(folder, head["manifest"]):

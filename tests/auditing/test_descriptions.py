@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kit.audits import checks, failures
 from kit.fault_server import serving
-from kit.runs import IdentityChange, RecordChange, forge
+from kit.runs import IdentityChange, RecordChange, forge, records
 
 from handoff.auditing.descriptions import shipped_digests
 from handoff.canonical import digest
@@ -202,6 +202,25 @@ def overflow(tokens: int) -> RecordChange:
             step["generation"] = {**dict.fromkeys(step["generation"]), "rendered": step["generation"]["rendered"]}
 
     return change
+
+
+def test_a_context_that_the_options_set_is_stated_and_held(tmp_path: Path) -> None:
+    """A prompt of 1000 tokens or more leaves no room in a context of 1000."""
+    config = FrontierConfig(split="test", reachers=("a",), solvers=("b",), tasks=3, slots=1, reach_budget=4)
+    with serving() as server:
+        specs = {"a": f"openai:{server.url}#m", "b": "expert"}
+        options = {"a": ModelOptions(max_prompt_tokens=50_000, context=1000)}
+        FRONTIER.prepare("sokoban", {}, config, specs, options).run(tmp_path / "run", Where(0))
+    decisions = [step["decision"] for _, body in records(tmp_path / "run") for step in body["steps"]]
+    counts = [one for one in decisions if one["generation"] is not None]
+    assert {one["status"] == "context_overflow" for one in counts} == {one["prompt_tokens"] >= 1000 for one in counts}
+    assert failures(tmp_path / "run") == {}
+
+    def wider(identity: Any) -> None:
+        assert identity["policies"]["a"]["engine"].pop("context") == 1000
+
+    problems = failures(forge(tmp_path / "run", tmp_path / "wider", identity=wider))
+    assert problems, "no reply was cut to its room any more"
 
 
 def test_prompts_that_fit_and_prompts_that_do_not_are_parted_by_their_length(served: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_terminal_without_a_character_gets_an_escape_for_it(command: str, enco
 def test_a_name_that_is_not_text_is_named_in_the_sentence_about_it(tmp_path: Path) -> None:
     result = handoff("audit", os.fsdecode(b"nowhere-\xff"), cwd=tmp_path)
     assert result.returncode == 2
-    assert "nowhere-\\udcff is not a run folder" in result.stderr
+    assert "nowhere-\\xff is not a run folder" in result.stderr
     assert "Traceback" not in result.stderr
 
 

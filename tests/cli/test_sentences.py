@@ -43,7 +43,7 @@ def test_a_policys_name_with_what_cannot_be_seen_is_refused_however_it_is_given(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "control character" in refusal(capsys, "run", "sokoban", "-p", f"{name}=random", "--cross", name)
+    assert "unprintable character" in refusal(capsys, "run", "sokoban", "-p", f"{name}=random", "--cross", name)
     Path("study.toml").write_text(
         f'environment = "sokoban"\ncross = [{json.dumps(name)}]\n[policies]\n{json.dumps(name)} = "random"\n'
     )

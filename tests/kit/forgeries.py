@@ -258,7 +258,7 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a digest of a prompt that is none", edits.in_generation(rendered="not a digest")),
     *_both(MODELS, "another rendered prompt", edits.in_generation(rendered="0" * 64)),
     *_both(MODELS, "an unknown finish", edits.in_generation(finish="banana")),
-    *_both(MODELS, "a stop string that was not asked for", edits.in_generation(stop="banana"), WHO),
+    *_both(MODELS, "a stop string that was not asked for", edits.in_generation(stop="banana")),
     *_both(MODELS, "an unknown status", edits.in_decision(status="banana")),
     *_both(MODELS, "an unknown flag", edits.in_decision(flags=["banana"])),
     *_both(MODELS, "an overflow of a short prompt", edits.overflow),

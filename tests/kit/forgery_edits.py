@@ -495,7 +495,7 @@ def overflow(forger: Forger) -> Place:
     if "steps" in body:
         body["steps"][-1]["record"] = deepcopy(body["steps"][-2]["record"])
     forger.settle()
-    return ("did not fit", f"policy {body.get('policy') or body['solver']}")
+    return ("context overflow", f"policy {body['policy']}" if "policy" in body else f"solver {body['solver']}")
 
 
 def other_model(forger: Forger) -> Place:

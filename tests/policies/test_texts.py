@@ -89,10 +89,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self._send(self.server.answer(self.path, body))
+        if self.path == "/detokenize":
+            self._send({"error": {"message": "not found"}}, 404)
+        else:
+            self._send(self.server.answer(self.path, body))
 
-    def _send(self, form: dict[str, Any]) -> None:
-        self.send_response(200)
+    def _send(self, form: dict[str, Any], status: int = 200) -> None:
+        self.send_response(status)
         self.end_headers()
         self.wfile.write(json.dumps(form).encode())
 

@@ -181,15 +181,15 @@ def test_a_server_without_a_clock_is_sent_nothing_more() -> None:
         assert "chat_template_kwargs" not in server.answered[-1]
 
 
-def drops_thinking(messages: list[dict[str, str]]) -> str:
-    return fault_server.chat([{**one, "content": one["content"].split("</think>")[-1]} for one in messages])
+def drops_thinking(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [{**one, "content": one["content"].split("</think>")[-1]} for one in messages]
 
 
 @pytest.mark.parametrize("template", ["turns", "default"])
 def test_a_server_whose_chat_template_drops_thinking_is_remarked_on_where_prompts_show_replies(template: str) -> None:
     with serving() as server:
         assert introduced(server.url, template).cautions() == []
-        server.chat = drops_thinking
+        server.chat = lambda messages: fault_server.chat(drops_thinking(messages))
         policy = introduced(server.url, template)
     dropped = "its chat template leaves out the thinking of every earlier reply"
     assert policy.cautions() == ([dropped] if template == "turns" else [])
@@ -201,3 +201,31 @@ def test_of_a_server_that_tokenizes_nothing_it_is_said_that_its_template_is_not_
     with serving(dialect="plain") as server:
         assert ["it is not known" in caution for caution in introduced(server.url, "turns").cautions()] == [True]
         assert introduced(server.url, "default").cautions() == []
+
+
+@pytest.mark.parametrize(
+    ("template", "dialect", "said"),
+    [
+        ("turns", "vllm", "leaves out the thinking of every earlier reply; it shows the time"),
+        ("default", "vllm", "not asked: these prompts show no earlier replies; it shows the time"),
+        ("turns", "plain", "not known"),
+    ],
+)
+def test_doctor_says_what_the_chat_template_does(template: str, dialect: str, said: str) -> None:
+    with serving(dialect=dialect) as server:
+        server.chat = lambda messages, **kwargs: shows_date(drops_thinking(messages), **kwargs)
+        arguments = ("doctor", "-p", f"a=openai:{server.url}#m", "--template", template, "--requests", "4")
+        text = invoke(*arguments).output
+        form = json.loads(invoke(*arguments, "--json").stdout)[0]["chat_template"]
+    assert f"chat template: {said}\n" in text
+    assert form["reads_clock"] == (dialect == "vllm")
+    assert form["rewrites"] == ({"thinking": [1, 2, 3]} if (template, dialect) == ("turns", "vllm") else None)
+
+
+def test_answers_that_doctor_kept_can_be_compared_on_another_day(dated: Path, tmp_path: Path) -> None:
+    with serving() as server:
+        doctor = ("doctor", "-p", f"a=openai:{server.url}#m", "--template", dated, "--requests", "4")
+        assert invoke(*doctor, "--keep", tmp_path / "kept.json").exit_code == 0
+        shown = {body["messages"][0]["content"][:25] for body in server.answered if "messages" in body}
+        assert "It is 01 Jan 2000 12:00:0" in shown
+        assert invoke(*doctor, "--compare", tmp_path / "kept.json").exit_code == 0

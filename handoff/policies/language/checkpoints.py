@@ -99,7 +99,8 @@ def _download(repository: str, subfolder: str, revision: str | None) -> Path:
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300]
+        way = files.way_out(error)
+        reason = " ".join(str(error).split())[:300] + (f"; {way}" if way else "")
         raise UsageError(
             f"checkpoint {repository}@{revision or 'main'} cannot be downloaded from the hub: {reason}"
         ) from error

@@ -145,7 +145,7 @@ class OpenAIServer(Served):
             "kind": "openai",
             "model": card.model,
             **self._answering.describe(),
-            "engine": card.engine(),
+            "engine": {**card.engine(), **({"context": self.options.context} if self.options.context else {})},
             "tokens": "ids" if card.tokenizes else "rendered prompt only",
             "guarantee": (
                 "each request has its own seed; equal tokens at any concurrency need a float32 server (handoff doctor)"
