@@ -219,3 +219,9 @@ def test_the_first_interrupt_stops_a_run_inside_an_event_loop(tmp_path: Path) ->
     assert child.returncode != 0
     assert "stopped by the user" in errors
     assert not (tmp_path / "run" / "seal.json").exists()
+
+
+@pytest.mark.parametrize("name", ["", " a", "a,b", "a/b", "a\x1b"])
+def test_a_policys_name_is_held_to_what_a_command_line_may_say(name: str) -> None:
+    with pytest.raises(UsageError, match="a policy's name"):
+        handoff.run("sokoban", policies={name: "random"}, cross=[name], tasks=3)

@@ -114,8 +114,9 @@ class Reference:
         claim = "versions and digests of the environment are those that the run recorded"
         check = self.audit.check("environment", claim)
         recorded = dict(self.run.identity["environment"])
-        described = {"name": environment.name, **environment.describe([t for t in available if t.id in self._ids])}
-        missing = sum(id not in self.tasks for id in self._ids)
+        ids = set(self._ids)
+        described = {"name": environment.name, **environment.describe([task for task in available if task.id in ids])}
+        missing = len(ids - set(self.tasks))
         if missing:
             # What is said of the tasks would be said of others: only the rest can be compared.
             without, some = environment.describe(), environment.describe(available[:1])
@@ -124,7 +125,7 @@ class Reference:
                 recorded.pop(key, None)
                 described.pop(key, None)
             if of_tasks:
-                check.owe(f"{missing} of {len(self._ids)} tasks were not found; {', '.join(of_tasks)} not compared")
+                check.owe(f"{missing} of {len(ids)} tasks were not found; {', '.join(of_tasks)} not compared")
         different = differing_keys(recorded, described)
         check.require(not different, f"these differ here: {', '.join(different)}")
         return check

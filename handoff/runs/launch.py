@@ -15,7 +15,7 @@ from handoff import signals
 from handoff.canonical import canonical, digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import HandoffError, Interrupted, PolicyFault, StoreError, UsageError
+from handoff.errors import HandoffError, Interrupted, MissingExtra, PolicyFault, StoreError, UsageError
 from handoff.policies import Policy, Served
 from handoff.policies.guard import guarded
 from handoff.policies.language.fit import Fit
@@ -101,10 +101,12 @@ class Prepared:
         if where.step_timeout is not None:
             host["step_timeout"] = where.step_timeout
         with Store(folder, self.identity, self.plan, host, partial(self._hold, folder)) as store:
+            pool: Pool | None = None
             try:
                 remarks = [*self.failures, *store.dropped, *store.remarks]
                 if store.owed:
-                    remarks += self._work(store, where, progress or Silent(), concurrency)
+                    pool = Pool(start(self.environment, self.options, where))
+                    remarks += self._work(pool, store, progress or Silent(), concurrency)
                 store.complete()
                 return remarks
             except Interrupted as error:
@@ -115,10 +117,11 @@ class Prepared:
                 raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
             except MemoryError:
                 raise Interrupted(f"out of memory: ask for less at once; {_owed(store)}") from None
-            except StoreError:  # it says what is kept
+            except (StoreError, MissingExtra):  # the one says what is kept, the other comes before any work
                 raise
             except HandoffError as error:
-                error.args = (f"{error}; {_owed(store)}",)
+                if pool is not None or not isinstance(error, UsageError):  # else the request was wrong, and no more
+                    error.args = (f"{error}; {_owed(store)}",)
                 raise
 
     def _hold(self, folder: Path, theirs: Mapping[str, Any]) -> list[str]:
@@ -142,9 +145,8 @@ class Prepared:
                 remarks.append(f"the {key} are {now}, which the run does not declare: its audit will say so")
         return remarks
 
-    def _work(self, store: Store, where: Where, progress: Progress, concurrency: int | None) -> list[str]:
+    def _work(self, pool: Pool, store: Store, progress: Progress, concurrency: int | None) -> list[str]:
         """Finish the owed records.  Returns remarks on how the work went."""
-        pool = Pool(start(self.environment, self.options, where))
         seconds: dict[str, float] = {}
         remarks: list[str] = []
         try:

@@ -28,7 +28,7 @@ MOST_BYTES = 2**20
 
 
 def registered_plan(identity: Mapping[str, Any], records: int) -> dict[str, Any]:
-    """The plan of a run with this ``identity`` and so many ``records``, as it is published.
+    """The plan of a run with this ``identity`` and so many ``records``, in the form that is published.
 
     ``digest`` covers everything that follows from the command, and not what was observed of the models that answer,
     which can differ from one introduction to the next; the rest says in words of what it is the digest.

@@ -70,12 +70,13 @@ def verdict(forgery: Forgery, run: Path, folder: Path) -> Verdict:
     return Verdict(audit.passed, words, failures, notes, sentence)
 
 
-# Items of the page: the first column of "What it cannot know".
+# Words of the page, in the first column of "What it cannot know".
 WHO = "who decided for a model"
 WEIGHTS = "which weights a server had"
 SAMPLING = "at which temperature a model sampled, and with which seed"
 TOKENS = "token ids and their counts"
-PART = "whether the run is a part of a bigger one"
+PART = "part of a bigger"
+WORDS = "words of a model that no rule reads"
 PACKAGE = "what a policy of another package did"
 TEMPLATE = "prompts of another template"
 HOST = "times, machine and paths"
@@ -265,8 +266,8 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a limit that was not reached", edits.in_generation(finish="length")),
     *_both(MODELS, "no generation", edits.in_decision(generation=None)),
     *_both(MODELS, "a text with another action", edits.other_text(lambda text: "<action>sing</action>")),
-    *_both(MODELS, "other thoughts before the action", edits.other_text(lambda text: text.replace("hm", "aha")), WHO),
-    *_both(MODELS, "thinking injected", edits.in_generation(reasoning="I am sure."), WHO),
+    *_both(MODELS, "other thoughts before the action", edits.other_text(lambda text: text.replace("hm", "aha")), WORDS),
+    *_both(MODELS, "thinking injected", edits.in_generation(reasoning="I am sure."), WORDS),
     Forgery("a prompt digest that is none, for all solvers", "served", edits.every_clone(prompt_digest="not a digest")),
     Forgery("other token ids for all solvers", "served", edits.every_clone(prompt_digest="0" * 64), TOKENS),
     Forgery("other token ids", "served rollouts", edits.in_decision(prompt_digest="0" * 64), TOKENS),

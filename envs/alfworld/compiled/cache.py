@@ -89,7 +89,7 @@ def has_shape(value: Any, shape: Any) -> bool:
     """Whether a JSON value is built as ``shape`` says.
 
     A shape is a type; ``[shape]``, a list of any length; ``(shape, ...)``, a list of this length; or a dictionary of
-    shapes by key, where the key ``str`` stands for any number of keys.
+    shapes by key, where the key ``str`` means any number of keys.
     """
     if isinstance(shape, type):
         return type(value) is shape
