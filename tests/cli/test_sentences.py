@@ -112,7 +112,8 @@ def test_an_examination_does_not_wait_for_a_server_that_is_not_there(capsys: pyt
         line = refusal(capsys, "doctor", "-p", spec, code=3)
     tries = re.search(r"gave no good answer in (\d+) tries", line)
     assert tries is not None
-    assert int(tries[1]) <= 7, "with the patience of a run there are eight tries and more"
+    # Waits of at least 1/8, 1/4, 1/2, 1, 2 and 4 seconds, then what is left of ten; a timer may wake early once.
+    assert int(tries[1]) <= 9, "with the patience of a run there are ten tries and more"
 
 
 def test_a_dry_run_does_not_wait_for_a_server_that_is_not_there(
@@ -124,6 +125,6 @@ def test_a_dry_run_does_not_wait_for_a_server_that_is_not_there(
         spec = f"a=openai:http://127.0.0.1:{taken.getsockname()[1]}/v1#m"
         line = refusal(capsys, "run", "sokoban", "-p", spec, "--cross", "a", "--dry-run")
     tries = re.search(r"gave no good answer in (\d+) tries", line)
-    # Waits of at least 1/8, 1/4, 1/2 and 1 second come first; the next one is longer than the three seconds left.
+    # Waits of at least 1/8, 1/4, 1/2 and 1 second, then what is left of three; a timer may wake early once.
     assert tries is not None
-    assert int(tries[1]) <= 5, "with the patience of a run there are eight tries and more"
+    assert int(tries[1]) <= 7, "with the patience of a run there are ten tries and more"
