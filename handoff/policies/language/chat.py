@@ -39,7 +39,7 @@ class ChatTemplate:
         """
         compiled = self._compiled
         compiled.environment.begin()
-        return str(
+        text = str(
             compiled.render(
                 messages=messages,
                 tools=None,
@@ -48,6 +48,8 @@ class ChatTemplate:
                 **{**self.tokens, READER: reader(now)},
             )
         )
+        text.encode()  # an escape in a template can make half a character, which no tokenizer takes
+        return text
 
     @cached_property
     def _compiled(self) -> Any:

@@ -249,12 +249,15 @@ class Template:
         import jinja2
 
         try:
-            return act()
+            value = act()
+            if isinstance(value, str):
+                value.encode()  # an escape in a template can make half a character, which nothing can send
+            return value
         except jinja2.TemplateSyntaxError as error:
             raise DataError(f"template {self.name}, line {error.lineno}: {error.message}") from error
         except (
             jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError,
-            MemoryError,
+            MemoryError, SyntaxError,
         ) as error:  # fmt: skip
             raise DataError(f"template {self.name}: {type(error).__name__}: {error}") from error
 

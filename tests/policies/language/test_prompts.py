@@ -125,6 +125,8 @@ def test_observations_are_data_and_never_template_code() -> None:
         ("{% block question %}{% endblock %}", "its blocks are question"),
         ("{% block first %}{% endblock %}", "its blocks are first"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionError"),
+        ("{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "nested"),
+        ("{{ '\\ud800' }} {{ observation }}", "surrogates not allowed"),
     ],
 )
 def test_a_template_that_cannot_work_is_refused_before_the_run_in_one_sentence(source: str, message: str) -> None:
@@ -133,6 +135,10 @@ def test_a_template_that_cannot_work_is_refused_before_the_run_in_one_sentence(s
     assert "\n" not in str(caught.value)
 
 
+SHARED = (
+    "{% set n = namespace(a=(1,), b=(1,)) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}"
+    "{% set n.b = [n.b, n.b] %}{% endfor %}"
+)
 BOUNDLESS = {
     "nested loops": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
     "macros": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
@@ -148,6 +154,19 @@ BOUNDLESS = {
     "doubled output": "{% set n = namespace(a='xxxx') %}{% for i in range(60) %}{% set n.a %}{{ n.a }}{{ n.a }}"
     "{% endset %}{% endfor %}",
     "replacing": "{{ ('a' * 1000000).replace('a', 'b' * 1000000) }}",
+    "printing a list of shared lists": SHARED + "{{ n.a }}",
+    "joining a list of shared lists": SHARED + "{{ n.a ~ '' }}",
+    "comparing shared lists": SHARED + "{{ n.a == n.b }}",
+    "a test of shared lists": SHARED + "{{ n.a is eq(n.b) }}",
+    "selecting by shared lists": SHARED + "{{ [n.a] | select('equalto', n.b) | list | length }}",
+    "sorting shared lists": SHARED + "{{ [n.a, n.b] | sort | length }}",
+    "a shared key": SHARED.replace("[n.a, n.a]", "(n.a, n.a)") + "{{ {n.a: 1} | length }}",
+    "looking a shared key up": SHARED.replace("[n.a, n.a]", "(n.a, n.a)") + "{{ {}[n.a] }}",
+    "many fields": "{{ ('{0}' * 15000).format('x' * 100000) }}",
+    "many widths": "{{ ('%(a)999s' * 15000) % {'a': 1} }}",
+    "many joints": "{{ ['x'] * 15000 | join('x' * 100000) }}".replace("['x'] * 15000", "(['x'] * 15000)"),
+    "many tabs": "{{ ('\t' * 15000).expandtabs(99999) }}",
+    "a filter that replaces": "{{ ('a' * 30000) | replace('a', 'b' * 50000) }}",
     "filters": "{% for i in range(99999) %}{{ range(99999) | map('string') | join | length }}{% endfor %}",
 }
 

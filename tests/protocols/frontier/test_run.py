@@ -329,7 +329,7 @@ def test_each_tampering_of_the_files_fails_the_audit_and_is_named(finished: Path
         (["run", "sokoban", "--cross", "random", "--reacher", "expert"], "either --cross"),
         (["run", "sokoban", "--cross", "random", "--dry-run", "--slots", "99999999999999"], "ask for at most"),
         (["rollout", "sokoban", "-p", "a=random", "-n", "99999999999999"], "ask for at most"),
-        (["run", "sokoban", "-p", "a\x1b[31m=random", "--cross", "a\x1b[31m"], "control character"),
+        (["run", "sokoban", "-p", "a\x1b[31m=random", "--cross", "a\x1b[31m"], "unprintable character"),
         (["audit", "/nowhere"], "not a run folder"),
         (["report", "/nowhere"], "not a run folder"),
         (["export", "/nowhere"], "not a run folder"),
