@@ -47,6 +47,8 @@ from handoff.runs.folder import (
 )
 from handoff.runs.identity import commanded
 
+#: Seconds of a phase beyond which a time is no time: 30,000 years.
+_MOST_SECONDS = 1e12
 #: The entry of ``timings.json`` about the servers' software and hardware.
 SYSTEMS = "system_fingerprints"
 
@@ -168,7 +170,7 @@ class Store:
         with contextlib.suppress(OSError, ValueError):
             earlier = parse(files.read(path))
         for name, entry in (earlier if isinstance(earlier, dict) else {}).items():
-            if isinstance(entry, int | float):
+            if type(entry) in (int, float) and 0 <= entry <= _MOST_SECONDS:
                 total[name] = total.get(name, 0.0) + float(entry)
             elif name == SYSTEMS and isinstance(entry, dict):
                 for policy, entries in entry.items():
