@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
+
+#: Digits of an integer, with its sign: every one of that length is a float, too.
+_MOST_DIGITS = 300
 
 
 def canonical(value: Any) -> bytes:
@@ -29,6 +33,19 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits is beyond all that is counted")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text:.40} is beyond the range of floats")
+    return number
+
+
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
@@ -38,14 +55,20 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(data: bytes | str) -> Any:
-    """Parse untrusted JSON strictly: no NaN or infinity, no repeated keys, UTF-8 only.
+    """Parse untrusted JSON strictly: no NaN or infinity, no number beyond floats, no repeated keys, UTF-8 only.
 
     Raises ``ValueError`` with the reason (``json.JSONDecodeError`` and ``UnicodeDecodeError`` are ``ValueError``s;
     a nesting too deep for the parser is turned into one).
     """
     text = data.decode("utf-8") if isinstance(data, bytes) else data
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+        return json.loads(
+            text,
+            parse_constant=_no_constant,
+            parse_int=_integer,
+            parse_float=_finite,
+            object_pairs_hook=_no_repeats,
+        )
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
 

@@ -164,7 +164,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
     temporary = path.with_name(f".{short}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        temporary.unlink(missing_ok=True)  # of a process that died, or a link
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -194,9 +194,11 @@ def _checkpoint_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
 
 def oddities(facts: Mapping[str, Any]) -> Iterator[str]:
     """What can be true of a language model and is worth a question, as clauses."""
-    sampling = facts.get("sampling")
-    temperature = sampling.get("temperature") if isinstance(sampling, dict) else None
-    if isinstance(temperature, int | float) and temperature > _USUAL_TEMPERATURE:
+    sampling: Any = facts.get("sampling")
+    if any(_sampling_problems(sampling)):
+        return
+    temperature = sampling["temperature"]
+    if temperature > _USUAL_TEMPERATURE:
         yield f"its temperature {temperature:g} is above {_USUAL_TEMPERATURE}; replies do not show what it was"
 
 
@@ -220,6 +222,6 @@ def limits_of(facts: Mapping[str, Any]) -> Limits | None:
         ids=facts.get("tokens") == "ids",
         scored=kind in _SCORING and sampling["constrain"],
         context=min((place for place in places if type(place) is int), default=None),
-        finishes=("stop", "length") if kind in _SCORING else None,
+        filtered=kind not in _SCORING,
         stop=tuple(sampling["stop"]) if facts.get("tokens") == "ids" else None,
     )

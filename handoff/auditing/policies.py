@@ -170,15 +170,17 @@ class DecisionRules:
                 f"its text has the flags {', '.join(parsed.flags)}, recorded are {', '.join(decision.flags) or 'none'}"
             )
         else:
-            yield from self._remark_problems({*decision.flags} - {*parsed.flags, CLAMPED}, admissible)
+            yield from self._remark_problems(decision.status, {*decision.flags} - {*parsed.flags, CLAMPED}, admissible)
 
-    def _remark_problems(self, flags: set[str], admissible: Sequence[str]) -> Iterator[str]:
+    def _remark_problems(self, status: str, flags: set[str], admissible: Sequence[str]) -> Iterator[str]:
         """What is wrong with the remarks that are not the text's."""
         limits = self.limits
         if limits is None:
             return
         if limits.scored and admissible and SCORED not in flags:
             yield "its reply was not chosen by a score, though the policy is stated to score every action"
+        if limits.scored and admissible and status != "parsed":
+            yield f"it is called {status!r:.40}, though the policy is stated to score every action"
         # A call that a server took out of the text is written back into it.
         more = sorted(flags - {"tool_call"} - ({SCORED} if limits.scored else set()))
         if more:

@@ -28,7 +28,7 @@ class Renderer:
             form = described.get("prompt") if isinstance(described, dict) else None
             if form is None:
                 continue
-            if not isinstance(form, dict) or form.get("source") not in trusted:
+            if not isinstance(form, dict) or not any(form.get("source") == source for source in trusted):
                 check.notes.append(
                     f"policy {name}: its template is not one of the toolkit's, so its prompts were not rendered again; "
                     "give its file by --template"

@@ -63,7 +63,11 @@ class Redecided:
             self._require_same(name, cell, position, request, decision)
         if name not in self._policies:
             return
-        (again,) = self._policies[name].decide([attrs.evolve(request, plan=plan)])
+        try:
+            (again,) = self._policies[name].decide([attrs.evolve(request, plan=plan)])
+        except (ArithmeticError, ValueError) as error:
+            self._check.require(False, f"{cell}: decision {position} cannot be made from what is recorded: {error}")
+            return
         self._check.require(
             (again.action, again.status, again.flags) == (decision.action, decision.status, decision.flags),
             f"{cell}: decision {position} is recorded as {_words(decision)}, but its policy decides {_words(again)}",

@@ -89,7 +89,9 @@ class Host:
     def follow(
         self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask
     ) -> list[View]:
-        return self._along(episode, actions, recorded, taken, ask, View(recorded[0]))
+        # The first action may be none: then its view is that of the state before it, with the answers asked for.
+        first = View(recorded[0]) if not actions or actions[0] else self._view(episode, recorded[0], ask)
+        return self._along(episode, actions, recorded, taken, ask, first)
 
     def _along(
         self, episode: int, actions: Sequence[str], recorded: Sequence[Record], taken: int, ask: Ask, view: View

@@ -19,6 +19,8 @@ from handoff.records import ACTING, STATUSES, Decision, Generation
 #: Characters of a text: more than any reply has.
 MOST_TEXT = 2**24
 
+#: How a reply of the toolkit's own engines ends.
+_ENGINE_FINISHES = ("stop", "length")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -101,8 +103,8 @@ class Limits:
     scored: bool = False
     #: Tokens of prompt and reply together, where that is known exactly.
     context: int | None = None
-    #: How a reply of its engine can end; ``None``: in any known way.
-    finishes: Collection[str] | None = None
+    #: Whether a server is in between, which may filter, refuse, and give thinking and calls apart from the text.
+    filtered: bool = True
     #: The strings that may end a reply, where the engine has no others.
     stop: Collection[str] | None = None
 
@@ -118,8 +120,10 @@ class Limits:
             yield f"has {prompt} prompt tokens, beyond the limit of {self.max_prompt_tokens}"
         if generation.finish is None:
             yield "has no finish reason, though its model was asked"
-        elif self.finishes is not None and generation.finish not in self.finishes:
-            yield f"ended by {generation.finish!r:.80}, which its engine never says"
+        if not self.filtered:
+            yield from self._engine_problems(decision, generation)
+        if self.ids and decision.text and tokens == 0:
+            yield f"has a text of {len(decision.text)} characters without a token"
         replied = decision.status != "refused" or decision.text  # a filter may have stopped the prompt
         if self.ids and replied and (tokens is None or generation.digest is None):
             yield "has no token ids of its reply, though the policy is stated to record them"
@@ -137,6 +141,20 @@ class Limits:
             yield f"has {tokens} new tokens, beyond its limit of {limit}"
         if self.stop is not None and generation.stop is not None and generation.stop not in self.stop:
             yield f"was ended by {generation.stop!r:.80}, which is no stop string of its policy"
+
+    def _engine_problems(self, decision: Decision, generation: Generation) -> Iterator[str]:
+        """What only a server's reply can have, or an engine that counts otherwise."""
+        if generation.finish not in (None, *_ENGINE_FINISHES):
+            yield f"ended by {generation.finish!r:.80}, which its engine never says"
+        if decision.status == "refused" or generation.refusal is not None:
+            yield "is a refusal, which only a server gives"
+        if generation.reasoning is not None:
+            yield "has thinking apart from its text, which only a server gives"
+        if "tool_call" in decision.flags:
+            yield "has the flag tool_call, which only a server's reply has"
+        scored = SCORED in decision.flags
+        if generation.finish == "length" and (scored or generation.tokens != generation.max_tokens):
+            yield f"ended by its limit of {generation.max_tokens} tokens, but has {generation.tokens}"
 
     def _overflow_problems(self, decision: Decision, generation: Generation) -> Iterator[str]:
         made = (generation.finish, generation.stop, generation.tokens, generation.digest, generation.max_tokens)

@@ -47,6 +47,8 @@ from handoff.runs.folder import (
 )
 from handoff.runs.identity import commanded
 
+#: Seconds of a phase beyond which a time is no time: 30,000 years.
+_MOST_SECONDS = 1e12
 #: The entry of ``timings.json`` about the servers' software and hardware.
 SYSTEMS = "system_fingerprints"
 
@@ -92,6 +94,7 @@ class Store:
             if others and MANIFEST not in others and others != {LOCK}:
                 raise StoreError(f"{folder} is not empty and is not a run folder; choose another --out")
             if SEAL not in others:
+                self._require_own_files()
                 self._take_lock()
         try:
             with self._disk("open"):
@@ -168,7 +171,7 @@ class Store:
         with contextlib.suppress(OSError, ValueError):
             earlier = parse(files.read(path))
         for name, entry in (earlier if isinstance(earlier, dict) else {}).items():
-            if isinstance(entry, int | float):
+            if type(entry) in (int, float) and 0 <= entry <= _MOST_SECONDS:
                 total[name] = total.get(name, 0.0) + float(entry)
             elif name == SYSTEMS and isinstance(entry, dict):
                 for policy, entries in entry.items():
@@ -189,6 +192,15 @@ class Store:
                 with contextlib.suppress(OSError):
                     file.close()
         self._records = self._journal = self._lock = None
+
+    def _require_own_files(self) -> None:
+        """Refuse a folder whose files lie elsewhere: it may be another's, and what is written would go there."""
+        for name in (MANIFEST, RECORDS, JOURNAL, SEAL, TIMINGS, LOCK):
+            if (self.folder / name).is_symlink():
+                raise StoreError(
+                    f"{self.folder / name} is a link that came with the run; put the file itself there, "
+                    "or choose another --out"
+                )
 
     def _take_lock(self) -> None:
         self._lock = open(self.folder / LOCK, "a+b")  # noqa: SIM115 - held until close

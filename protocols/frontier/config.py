@@ -47,7 +47,8 @@ class FrontierConfig(StudyConfig):
         if self.solve_budget < self.depth:
             raise UsageError(f"a solver needs at least D = {self.depth} actions, not {self.solve_budget}")
         grouped = [name for group in self.prompt_groups for name in group]
-        if len(self.prompt_groups) == 1 or len(set(grouped)) != len(grouped) or not {*grouped} <= {*self.solvers}:
+        empty = len(self.prompt_groups) == 1 or not all(self.prompt_groups)
+        if empty or len(set(grouped)) != len(grouped) or not {*grouped} <= {*self.solvers}:
             raise UsageError(f"{self.prompt_groups} are no groups of the solvers {', '.join(self.solvers)}")
 
 

@@ -59,6 +59,10 @@ def _alike(check: Check, study: Study) -> list[tuple[frozenset[str], bool]]:
     declared = frozenset(name for group in groups for name in group)
     missing = sorted(set(_prompts(study)) - declared)
     check.require(not missing, f"solvers {', '.join(missing)} are in none of the declared groups of equal prompts")
+    silent = sorted(declared - set(_prompts(study)))
+    failure = f"solvers {', '.join(silent)} are in the declared groups of equal prompts, but get no prompts"
+    if not check.require(not silent, failure):
+        return []
     for first, second in combinations(groups, 2):
         check.require(
             _can_differ(study, first[0], second[0]),
@@ -78,7 +82,8 @@ def _alike(check: Check, study: Study) -> list[tuple[frozenset[str], bool]]:
 
 def _prompts(study: Study) -> dict[str, dict[str, Any]]:
     """What the manifest says of each solver's prompts; a template's name is for people."""
-    prompts = {name: study.policies.get(name, {}).get("prompt") for name in study.solvers}
+    described = {name: study.policies.get(name) for name in study.solvers}
+    prompts = {name: facts.get("prompt") for name, facts in described.items() if isinstance(facts, dict)}
     return {
         name: {key: value for key, value in prompt.items() if key != "template"}
         for name, prompt in prompts.items()
@@ -116,8 +121,7 @@ def _require_equal(check: Check, cell: str, decisions: Sequence[Decision], by_id
 
 def _note_guarantee(check: Check, study: Study) -> None:
     """Name the weaker guarantee where a solver records no token ids."""
-    models = {name: study.policies[name] for name in study.solvers if "prompt" in study.policies.get(name, {})}
-    weak = sorted(name for name, described in models.items() if described.get("tokens") != "ids")
+    weak = sorted(name for name in _prompts(study) if study.policies[name].get("tokens") != "ids")
     if weak:
         check.notes.append(
             f"no token ids are recorded for {', '.join(weak)}: that solvers got equal inputs rests there on the "

@@ -64,6 +64,14 @@ class Trajectory:
     outcome: str
     reset_distance: int | None = None
 
+    def __attrs_post_init__(self) -> None:
+        if self.arrival is None:
+            return
+        if not 0 <= self.arrival <= len(self.steps):
+            raise ValueError(f"it arrives after {self.arrival} actions, but it has {len(self.steps)}")
+        if self.arrival and self.steps[self.arrival - 1].check is None:
+            raise ValueError("it arrives at a state that has no certificate")
+
     @property
     def cell(self) -> Cell:
         return Cell(self.task, self.slot, self.reacher)

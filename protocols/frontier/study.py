@@ -104,8 +104,13 @@ class Study(Run):
 
     @cached_property
     def table(self) -> Table:
-        """The table of ones and zeros.  Raises :class:`~handoff.errors.StoreError` while records are owed."""
+        """The table of ones and zeros.
+
+        Raises :class:`~handoff.errors.StoreError` while records are owed, and :class:`~handoff.errors.DataError` for a
+        run that contradicts itself.
+        """
         self.require_complete()
+        require_consistent(self)
         return table_of(
             self.tasks,
             self.trajectories.values(),

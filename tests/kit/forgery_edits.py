@@ -783,6 +783,36 @@ def flags_removed(forger: Forger) -> Place:
     raise AssertionError("no last decision has a flag")
 
 
+def mute(status: str, text: str = "", **values: Any) -> Edit:
+    """A model's last decision comes to no action; the flag ``scored`` stays, as far as the status has it."""
+
+    def edit(forger: Forger) -> Place:
+        body, decision = _spoken(forger)
+        decision.update(text=text, action=None, status=status, flags=[] if status == "refused" else ["scored"])
+        decision["generation"].update(values)
+        return (forger.label(body), "refusal" if status == "refused" else status)
+
+    return edit
+
+
+def no_policy(forger: Forger) -> Place:
+    name = sorted(forger.policies)[0]
+    forger.policies[name] = None
+    return name
+
+
+def arrival(value: int, **values: Any) -> Edit:
+    """Sets when a reacher arrived, which a reader refuses with the record's key."""
+
+    def edit(forger: Forger) -> Place:
+        body = _one(forger.bodies("trajectory", lambda body: body["arrival"]))
+        at = next(n for n, (_, one) in enumerate(forger.records) if one is body)
+        body.update(arrival=value, **values)
+        return f"line {at + 1}" if abs(value) > 10**300 else "/".join(forger.records[at][0])
+
+    return edit
+
+
 def every_clone(**values: Any) -> Edit:
     """Sets values in the first decisions of all solvers of one clone, so that they agree."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from handoff import files
-from handoff.canonical import canonical
+from handoff.canonical import canonical, parse
 from handoff.errors import StoreError
 from handoff.runs.chain import Damage
 from handoff.runs.folder import read_manifest, read_records, read_seal
@@ -240,3 +240,37 @@ def test_an_atomic_write_leaves_the_old_file_when_it_fails(tmp_path: Path) -> No
     with pytest.raises(TypeError):
         files.write_atomically(path, "not bytes")  # type: ignore[arg-type]
     assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "records.jsonl", "journal.jsonl", "timings.json", "lock"])
+def test_no_file_of_a_folder_that_is_continued_is_written_through_a_link(name: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "run") as store:
+        store.finish(PLAN[2], {"n": 2})
+    outside = tmp_path / "outside"
+    file = tmp_path / "run" / name
+    outside.write_bytes(file.read_bytes() if file.exists() else b"")
+    file.unlink(missing_ok=True)
+    file.symlink_to(outside)
+    before = outside.read_bytes()
+    with pytest.raises(StoreError, match=f"{name} is a link that came with the run"):
+        open_store(tmp_path / "run")
+    assert outside.read_bytes() == before
+
+
+@pytest.mark.parametrize("value", ["1e400", "1" + "0" * 400, "-1e400", "1e308", "-5", "true", '"1"', "null"])
+def test_a_time_that_is_none_is_left_out_of_the_sum_and_the_run_ends(value: str, tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        (tmp_path / "timings.json").write_text(f'{{"reach":{value}}}\n')
+        store.note_timings({"reach": 1.5})
+    assert json.loads((tmp_path / "timings.json").read_bytes()) == {"reach": 1.5}
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400, "NaN", "Infinity"])
+def test_no_number_is_read_that_canonical_json_cannot_write_or_a_float_cannot_hold(number: str) -> None:
+    with pytest.raises(ValueError, match=r"beyond|not JSON"):
+        parse(f"[{number}]")
+
+
+@pytest.mark.parametrize("number", ["1e308", "-0.0", "9007199254740993", "1" + "0" * 299])
+def test_every_number_within_floats_is_read_as_json_has_it(number: str) -> None:
+    assert parse(number) == json.loads(number)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.audits import command_checks
+from kit.audits import command_checks, failed
 from kit.command import handoff, start
 from kit.runs import first, forge, record_bytes, records, reseal
 
@@ -447,3 +447,17 @@ def test_an_unfinished_run_reports_what_is_owed_and_its_table_is_refused(tmp_pat
     audit = handoff("audit", str(tmp_path), "--records-only")
     assert audit.returncode == 1
     assert "not complete" in audit.stdout
+
+
+def test_an_honest_first_decision_without_an_action_keeps_the_clones_distance(tmp_path: Path) -> None:
+    actions = tmp_path / "one.txt"
+    actions.write_text("banana\n")
+    words = ["run", "sokoban", "-p", f"a=actions:{actions}", "-p", "b=expert", "--reacher", "b", "--solver", "a"]
+    folder = tmp_path / "run"
+    more = ("--tasks", "3", "--slots", "1", "--budget", "20", "--distances", "4", "--workers", "0", "-q")
+    handoff(*words, *more, "--out", str(folder))
+    ends = [body for key, body in records(folder) if key[0] == "endpoint" and body["arrived"]]
+    assert ends
+    assert all(end["steps"][0]["decision"]["action"] is None for end in ends)
+    assert all(end["steps"][0]["distance"] == 2 for end in ends), "the frontier of depth 2"
+    assert not failed(folder)
