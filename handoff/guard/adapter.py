@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 
 from handoff import registry, signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
-from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
+from handoff.errors import DataError, EnvironmentFault, HandoffError, MissingExtra, TaskFault, UsageError
 from handoff.files import way_out
 from handoff.guard.failures import failure
 from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
 from handoff.records import Certificate, Record, Task
-from handoff.text import printable
+from handoff.text import class_name, printable, said
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class Call:
     def _fault(self, words: str, error: BaseException, contract: bool) -> BaseException:
         if signals.from_user(error):
             return error
-        if isinstance(error, TimedOut):
+        if isinstance(error, TimedOut) and self._timeout is not None:
             self._watch.expired = f"{words} has not returned for {self._timeout:g} s (--step-timeout)"
             return EnvironmentFault(self._watch.expired)
         advice = f"`handoff check {printable(self.name)}` looks for such faults"
@@ -188,10 +188,10 @@ class Call:
             return EnvironmentFault(f"{words} raised {failure(error)}; {way_out(error) or advice}")
         if contract and isinstance(error, UsageError | DataError):
             if not self._task:
-                return error
+                return error if _plain(error) else _stated(error)
             if isinstance(error, DataError):
                 return TaskFault(f"{words} refused the task: {_said(error)}")
-        return EnvironmentFault(f"{words} raised {type(error).__name__}: {_said(error)}")
+        return EnvironmentFault(f"{words} raised {class_name(type(error))}: {_said(error)}")
 
 
 def load(name: str) -> type[Environment]:
@@ -263,10 +263,18 @@ def opened(name: str, options: Mapping[str, Any], timeout: float | None = None) 
 
 def _said(error: HandoffError) -> str:
     """The text of an error that is a sentence already."""
-    try:
-        return printable(str(error)[:2000])
-    except Exception:
-        return type(error).__name__
+    return said(error, 2000) or class_name(type(error))
+
+
+def _plain(error: HandoffError) -> bool:
+    """Whether the error is of a class of the toolkit and holds a text: reading it runs no foreign code."""
+    known = any(type(error) is kind for kind in (UsageError, DataError, MissingExtra))
+    return known and all(type(part) is str for part in error.args)
+
+
+def _stated(error: UsageError | DataError) -> HandoffError:
+    """The same error, with its text in place of code that makes one."""
+    return (UsageError if isinstance(error, UsageError) else DataError)(_said(error))
 
 
 def _checked(value: T, check: Callable[[Any, str], str | None]) -> T:
