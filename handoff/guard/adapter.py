@@ -15,18 +15,17 @@ import contextlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from handoff import registry, signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
-from handoff.errors import DataError, EnvironmentFault, HandoffError, MissingExtra, TaskFault, UsageError
-from handoff.files import way_out
-from handoff.guard.failures import failure
+from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
+from handoff.guard.failures import failure, remedy, sentence, stated
 from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
 from handoff.records import Certificate, Record, Task
-from handoff.text import class_name, printable, said
+from handoff.text import class_name, printable
 
 T = TypeVar("T")
 
@@ -178,20 +177,22 @@ class Call:
     def _fault(self, words: str, error: BaseException, contract: bool) -> BaseException:
         if signals.from_user(error):
             return error
-        if isinstance(error, TimedOut) and self._timeout is not None:
+        kind = type(error)  # asking the object for its class may run its code
+        if issubclass(kind, TimedOut) and self._timeout is not None:
             self._watch.expired = f"{words} has not returned for {self._timeout:g} s (--step-timeout)"
             return EnvironmentFault(self._watch.expired)
         advice = f"`handoff check {printable(self.name)}` looks for such faults"
-        if isinstance(error, _Wrong):
+        if issubclass(kind, _Wrong):
             return EnvironmentFault(f"{words} returned what it must not: {error}; {advice}")
-        if not isinstance(error, HandoffError):
-            return EnvironmentFault(f"{words} raised {failure(error)}; {way_out(error) or advice}")
-        if contract and isinstance(error, UsageError | DataError):
+        if not issubclass(kind, HandoffError):
+            return EnvironmentFault(f"{words} raised {failure(error)}; {remedy(error) or advice}")
+        own = cast(HandoffError, error)
+        if contract and issubclass(kind, UsageError | DataError):
             if not self._task:
-                return error if _plain(error) else _stated(error)
-            if isinstance(error, DataError):
-                return TaskFault(f"{words} refused the task: {_said(error)}")
-        return EnvironmentFault(f"{words} raised {class_name(type(error))}: {_said(error)}")
+                return stated(own)
+            if issubclass(kind, DataError):
+                return TaskFault(f"{words} refused the task: {sentence(own)}")
+        return EnvironmentFault(f"{words} raised {class_name(kind)}: {sentence(own)}")
 
 
 def load(name: str) -> type[Environment]:
@@ -259,22 +260,6 @@ def opened(name: str, options: Mapping[str, Any], timeout: float | None = None) 
             yield environment
         finally:
             environment.close()
-
-
-def _said(error: HandoffError) -> str:
-    """The text of an error that is a sentence already."""
-    return said(error, 2000) or class_name(type(error))
-
-
-def _plain(error: HandoffError) -> bool:
-    """Whether the error is of a class of the toolkit and holds a text: reading it runs no foreign code."""
-    known = any(type(error) is kind for kind in (UsageError, DataError, MissingExtra))
-    return known and all(type(part) is str for part in error.args)
-
-
-def _stated(error: UsageError | DataError) -> HandoffError:
-    """The same error, with its text in place of code that makes one."""
-    return (UsageError if isinstance(error, UsageError) else DataError)(_said(error))
 
 
 def _checked(value: T, check: Callable[[Any, str], str | None]) -> T:

@@ -373,3 +373,19 @@ def test_an_audit_ends_where_the_adapter_fails_and_fails_where_a_task_is_refused
     (check,) = [check for check in json.loads(out)["checks"] if check["name"] == "replay"]
     assert all("reset() refused the task: the game is gone" in failure for failure in check["failures"])
     assert check["failures"]
+
+
+def test_an_audit_whose_adapter_ends_the_program_when_its_error_is_read_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile.Hostile.mended = True
+    assert ended(capsys, "run", "step-is-mute", *RUN[1:], EXPERT, "--workers", "0", "--out", tmp_path / "run")[0] == 0
+    hostile.Hostile.mended = False
+    assert "step() raised Mute" in sentence(capsys, "audit", tmp_path / "run", "--workers", "0", "-q")
+
+
+@pytest.mark.parametrize("name", ["mute", "mute-fault"])
+def test_a_doctor_whose_policy_ends_the_program_when_its_error_is_read_does_not_pass(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence(capsys, "doctor", "-p", f"a=bad-{name}", code=2 if name == "mute-fault" else 3)

@@ -64,12 +64,28 @@ class Mute(Exception):
         raise SystemExit(0)
 
 
+class MuteText:
+    """An object that ends the program when it is read or counted."""
+
+    def __bool__(self) -> bool:
+        raise SystemExit(0)
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
 class MuteRequest(Mute, UsageError):
     pass
 
 
 class MuteData(Mute, DataError):
     pass
+
+
+class Disguised(Exception):
+    @property
+    def __class__(self) -> Any:
+        raise SystemExit(0)
 
 
 class NamelessKind(type):
@@ -167,6 +183,8 @@ IN_RUN: dict[str, tuple[str, Callable[..., Any], str]] = {
     "step-blames-data-mutely": ("step", raising(MuteData), "raised MuteData: MuteData"),
     "step-is-nameless": ("step", raising(Nameless), "raised Nameless (hostile.py, line "),
     "step-returns-a-nameless-value": ("step", returning(NamelessValue()), "it is a kit.hostile.NamelessValue, not a"),
+    "step-is-disguised": ("step", raising(Disguised()), "raised Disguised (hostile.py, line "),
+    "step-fails-mutely-on-a-file": ("step", raising(OSError(MuteText(), "x")), "raised OSError"),
     "step-times-itself-out": ("step", raising(TimedOut), "raised TimedOut (hostile.py, line "),
     "step-asks-for-usage": ("step", raising(UsageError("type something else")), "UsageError: type something else"),
     "step-blames-data": ("step", raising(DataError("bad data")), "raised DataError: bad data"),
@@ -522,6 +540,7 @@ POLICIES: dict[str, type[BadPolicy]] = {
     "nothing": bad_policy("nothing", decide=returning(None)),
     "generator": bad_policy("generator", decide=lambda self, requests: (x for x in requests)),
     "mute": bad_policy("mute", decide=raising(Mute)),
+    "mute-fault": bad_policy("mute_fault", decide=raising(MuteData)),
     "leftover": ServedWithALeftover,
     "cancels-all": bad_policy("cancels_all", decide=_cancelling),
     "stops": bad_policy("stops", decide=_stopping),
