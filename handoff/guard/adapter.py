@@ -17,6 +17,8 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeVar, cast
 
+import attrs
+
 from handoff import registry, signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
@@ -263,10 +265,13 @@ def opened(name: str, options: Mapping[str, Any], timeout: float | None = None) 
 
 
 def _checked(value: T, check: Callable[[Any, str], str | None]) -> T:
+    """``value``, as an object that the adapter does not hold: it cannot be changed later."""
     wrong = check(value, "it")
     if wrong is not None:
         raise _Wrong(wrong)
-    return value
+    whole: Any = value
+    copied: T = attrs.evolve(whole) if attrs.has(type(whole)) else whole
+    return copied
 
 
 def _tasks(value: Any) -> Sequence[Task]:
@@ -287,7 +292,7 @@ def _tasks(value: Any) -> Sequence[Task]:
         if task.id in known:
             raise _Wrong(f"two tasks have the id {task.id[:80]!r}; make it a digest of the task's content")
         known.add(task.id)
-    return tasks
+    return tuple(map(attrs.evolve, tasks))
 
 
 def _certificate(value: Any, depth: int) -> Certificate:
