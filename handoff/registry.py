@@ -17,7 +17,7 @@ import attrs
 from handoff import signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import UsageError
-from handoff.text import printable, reason
+from handoff.text import printable, reason, said
 
 #: The optional abilities by name, as ``handoff envs`` shows them.
 ABILITIES: Mapping[str, type] = {
@@ -100,7 +100,9 @@ def load(name: str) -> type[Environment]:
     try:
         loaded = points[name].load()
     except SystemExit as error:  # a plug-in that ends the program while it is imported
-        raise UsageError(f"environment {name!r} cannot be loaded: importing it ends the program ({error})") from error
+        raise UsageError(
+            f"environment {name!r} cannot be loaded: importing it ends the program ({said(error, 300)})"
+        ) from error
     except BaseException as error:
         if signals.from_user(error):
             raise

@@ -28,6 +28,10 @@ EXIT_CODE = 3  # as of handoff.errors.Interrupted
 _MOMENT = 1.0  # seconds: a group and its leader may be told of one event twice
 
 
+class LoopStopped(RuntimeError):
+    """Somebody's code stopped the event loop that this process runs its work in."""
+
+
 class _State:
     """The signal received, and the reaction to it."""
 
@@ -58,7 +62,7 @@ def received() -> bool:
 
 def from_user(error: BaseException) -> bool:
     """Whether ``error`` is Ctrl-C, and not a ``KeyboardInterrupt`` that somebody's code raised by itself."""
-    if not isinstance(error, KeyboardInterrupt):
+    if not issubclass(type(error), KeyboardInterrupt):  # an object may lie about its class
         return False
     return received() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -80,7 +84,7 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Where an event loop runs already, as in a notebook, ``job`` gets a thread, and this one waits for it."""
     import asyncio
 
-    if _loop_runs():
+    if loop_runs():
         return _run_beside(job)
     if threading.current_thread() is not threading.main_thread():
         return asyncio.run(job())
@@ -102,6 +106,10 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except asyncio.CancelledError:
         if not received():
             raise
+    except RuntimeError as error:
+        if "Event loop stopped" not in str(error):
+            raise
+        raise LoopStopped("it stopped the event loop") from error
     finally:
         _state.instead = before
     if received():
@@ -109,7 +117,7 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return result
 
 
-def _loop_runs() -> bool:
+def loop_runs() -> bool:
     """Whether an event loop runs in this thread, as in a notebook."""
     import asyncio
 

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 
+from handoff import signals
 from handoff.errors import DataError
 
 
@@ -87,10 +88,24 @@ def require_printable(what: str, names: Iterable[str]) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """An exception of foreign code in safe words: its type and the beginning of its text.  Never raises."""
-    try:
-        text = printable(" ".join(str(error).split())[:300])
-    except Exception:
-        text = ""
-    name = printable(type(error).__name__[:80])
+    """An exception of foreign code in safe words: its type and the beginning of its text.  Only Ctrl-C is raised."""
+    text, name = said(error, 300), printable(class_name(type(error))[:80])
     return f"{name}: {text}" if text else name
+
+
+def said(error: BaseException, most: int) -> str:
+    """The beginning of an exception's text in one safe line, "" if it has none that can be read.
+
+    The text comes from foreign code, which may raise anything.  Only Ctrl-C is raised here.
+    """
+    try:
+        return printable(" ".join(str(error).split())[:most])
+    except BaseException as another:
+        if signals.from_user(another):
+            raise
+        return ""
+
+
+def class_name(kind: type) -> str:
+    """The name of a class, of which its metaclass runs no code."""
+    return str(type.__dict__["__name__"].__get__(kind))

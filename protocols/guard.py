@@ -119,11 +119,17 @@ class _Plugin(Protocol[Any, Any]):
 
     def policies(self, config: Any) -> list[str]:
         with self._guarded("policies"):
-            return self.inner.policies(config)
+            names = list(self.inner.policies(config))
+        self._require("policies", problem(tuple(names), tuple[str, ...]))
+        return names
 
     def to_json(self, config: Any) -> dict[str, Any]:
         with self._guarded("to_json"):
-            return json_object(self.inner.to_json(config))
+            facts = json_object(self.inner.to_json(config))
+        stated = facts.get("name")
+        wrong = f"its key 'name' is {described(stated)}, but the protocol's name is {self.name!r:.60}"
+        self._require("to_json", None if stated == self.name else wrong)
+        return facts
 
     def report(self) -> Any:
         with self._guarded("report"):

@@ -19,7 +19,7 @@ from click.shell_completion import shell_complete
 
 from handoff import __version__, signals
 from handoff.cli import streams
-from handoff.errors import HandoffError, UsageError
+from handoff.errors import HandoffError, Interrupted, UsageError
 from handoff.text import reason
 
 #: Sub-command -> its line in ``handoff --help``.  The module ``handoff.cli.NAME`` defines a click command of that name.
@@ -162,7 +162,13 @@ def _invoke(arguments: list[str]) -> None:
     if completing:
         sys.exit(shell_complete(group, {}, "handoff", "_HANDOFF_COMPLETE", completing))
     with group.make_context("handoff", arguments) as context:
-        group.invoke(context)
+        try:
+            group.invoke(context)
+        except SystemExit as error:
+            name = context.invoked_subcommand
+            if name not in COMMANDS and name in _commands():  # a package may end its own command so
+                raise
+            raise Interrupted(f"code of a plug-in ended the program ({reason(error)})") from error
 
 
 def _guarded(work: Callable[[], object]) -> int:

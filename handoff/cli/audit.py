@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,4 +89,4 @@ def audit(
         click.echo(json.dumps(result.to_json(), indent=2))
     else:
         show_audit(console(), result)
-    sys.exit(0 if result.passed else 1)
+    click.get_current_context().exit(0 if result.passed else 1)

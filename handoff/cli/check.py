@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
@@ -56,4 +55,4 @@ def check(
         click.echo(json.dumps(report.to_json(), indent=2))
     else:
         show_conformance(console(), report)
-    sys.exit(0 if report.conforms else 1)
+    click.get_current_context().exit(0 if report.conforms else 1)

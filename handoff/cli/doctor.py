@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,4 +97,4 @@ def doctor(
     else:
         for diagnosis in diagnoses:
             show_diagnosis(console(), diagnosis)
-    sys.exit(0 if all(diagnosis.passed for diagnosis in diagnoses) else 1)
+    click.get_current_context().exit(0 if all(diagnosis.passed for diagnosis in diagnoses) else 1)

@@ -15,18 +15,19 @@ import contextlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+import attrs
 
 from handoff import registry, signals
 from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
-from handoff.files import way_out
-from handoff.guard.failures import failure
+from handoff.guard.failures import failure, remedy, sentence, stated
 from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
 from handoff.records import Certificate, Record, Task
-from handoff.text import printable
+from handoff.text import class_name, printable
 
 T = TypeVar("T")
 
@@ -178,20 +179,22 @@ class Call:
     def _fault(self, words: str, error: BaseException, contract: bool) -> BaseException:
         if signals.from_user(error):
             return error
-        if isinstance(error, TimedOut):
+        kind = type(error)  # asking the object for its class may run its code
+        if issubclass(kind, TimedOut) and self._timeout is not None:
             self._watch.expired = f"{words} has not returned for {self._timeout:g} s (--step-timeout)"
             return EnvironmentFault(self._watch.expired)
         advice = f"`handoff check {printable(self.name)}` looks for such faults"
-        if isinstance(error, _Wrong):
+        if issubclass(kind, _Wrong):
             return EnvironmentFault(f"{words} returned what it must not: {error}; {advice}")
-        if not isinstance(error, HandoffError):
-            return EnvironmentFault(f"{words} raised {failure(error)}; {way_out(error) or advice}")
-        if contract and isinstance(error, UsageError | DataError):
+        if not issubclass(kind, HandoffError):
+            return EnvironmentFault(f"{words} raised {failure(error)}; {remedy(error) or advice}")
+        own = cast(HandoffError, error)
+        if contract and issubclass(kind, UsageError | DataError):
             if not self._task:
-                return error
-            if isinstance(error, DataError):
-                return TaskFault(f"{words} refused the task: {_said(error)}")
-        return EnvironmentFault(f"{words} raised {type(error).__name__}: {_said(error)}")
+                return stated(own)
+            if issubclass(kind, DataError):
+                return TaskFault(f"{words} refused the task: {sentence(own)}")
+        return EnvironmentFault(f"{words} raised {class_name(kind)}: {sentence(own)}")
 
 
 def load(name: str) -> type[Environment]:
@@ -261,19 +264,14 @@ def opened(name: str, options: Mapping[str, Any], timeout: float | None = None) 
             environment.close()
 
 
-def _said(error: HandoffError) -> str:
-    """The text of an error that is a sentence already."""
-    try:
-        return printable(str(error)[:2000])
-    except Exception:
-        return type(error).__name__
-
-
 def _checked(value: T, check: Callable[[Any, str], str | None]) -> T:
+    """``value``, as an object that the adapter does not hold: it cannot be changed later."""
     wrong = check(value, "it")
     if wrong is not None:
         raise _Wrong(wrong)
-    return value
+    whole: Any = value
+    copied: T = attrs.evolve(whole) if attrs.has(type(whole)) else whole
+    return copied
 
 
 def _tasks(value: Any) -> Sequence[Task]:
@@ -294,7 +292,7 @@ def _tasks(value: Any) -> Sequence[Task]:
         if task.id in known:
             raise _Wrong(f"two tasks have the id {task.id[:80]!r}; make it a digest of the task's content")
         known.add(task.id)
-    return tasks
+    return tuple(map(attrs.evolve, tasks))
 
 
 def _certificate(value: Any, depth: int) -> Certificate:

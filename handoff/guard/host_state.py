@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from handoff.signals import SIGNALS
+from handoff.signals import SIGNALS, loop_runs
 
 
 def handlers() -> tuple[Any, ...]:
@@ -68,6 +68,12 @@ class Kept:
 def kept() -> Kept:
     """The context of a call that happens once: signals are put back, too."""
     return Kept(handlers())
+
+
+def kept_if_alone() -> contextlib.AbstractContextManager[None]:
+    """:func:`kept` in the main thread and outside of event loops.  Elsewhere calls overlap, and nothing is kept."""
+    alone = threading.current_thread() is threading.main_thread() and not loop_runs()
+    return kept() if alone else contextlib.nullcontext()
 
 
 def working_folder() -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from handoff.canonical import canonical, parse
-from handoff.text import printable, reason
+from handoff.text import class_name, printable, reason
 
 #: What is wrong with a value, of which the second argument is the name; ``None``: nothing.
 Checker = Callable[[Any, str], str | None]
@@ -61,7 +61,9 @@ def described(value: object) -> str:
     kind = type(value)
     if kind in (bool, int, float, NoneType) or (kind is str and len(value) <= 60):  # type: ignore[arg-type]
         return repr(value)[:60]
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    name, module = class_name(kind), type.__dict__["__module__"].__get__(kind)
+    if type(module) is str and module != "builtins":
+        name = f"{module}.{name}"
     return printable(f"a {name}"[:80])
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+from handoff import signals
 from handoff.children import RAISE_LIMITS
 from handoff.errors import Interrupted
 
@@ -115,8 +116,29 @@ class TimedOut(BaseException):
 
 @contextlib.contextmanager
 def alarm(seconds: float | None) -> Iterator[None]:
-    """Raise :class:`TimedOut` after ``seconds`` in the main thread of this process; elsewhere nothing can."""
-    if seconds is None or threading.current_thread() is not threading.main_thread():
+    """Raise :class:`TimedOut` after ``seconds`` in the main thread of this process; elsewhere only the end is late.
+
+    Code that catches everything, or that runs in another thread, may end later or raise something else.  It is raised
+    then.
+    """
+    if seconds is None:
+        yield
+        return
+    began = time.monotonic()
+    try:
+        with _ringing(seconds):
+            yield
+    except BaseException as error:
+        if signals.from_user(error) or time.monotonic() - began <= seconds:
+            raise
+        raise TimedOut from error
+    if time.monotonic() - began > seconds:
+        raise TimedOut
+
+
+@contextlib.contextmanager
+def _ringing(seconds: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 

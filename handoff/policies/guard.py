@@ -8,11 +8,12 @@ that went away, say) pass.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handoff.errors import PolicyFault
 from handoff.guard.failures import contained
+from handoff.guard.host_state import kept_if_alone
 from handoff.guard.values import checker, described, json_object
 from handoff.policies.form import form_problems
 from handoff.policies.policy import Policy, Request
@@ -35,9 +36,14 @@ def label(policy: Policy, name: str | None = None) -> str:
     return f"policy {kind}" if name is None else f"policy {name!r:.60} ({kind})"
 
 
-def guarded(policy: Policy, method: str, name: str | None = None) -> contextlib.AbstractContextManager[None]:
-    """The context in which ``method`` of ``policy`` is called."""
-    return contained(PolicyFault, f"{label(policy, name)}: {method}()")
+@contextlib.contextmanager
+def guarded(policy: Policy, method: str, name: str | None = None) -> Iterator[None]:
+    """The context in which ``method`` of ``policy`` is called.
+
+    What it changes in this process is put back where calls do not overlap: outside of event loops and threads.
+    """
+    with contained(PolicyFault, f"{label(policy, name)}: {method}()"), kept_if_alone():
+        yield
 
 
 def require_attributes(policy: Policy, name: str) -> None:
@@ -64,7 +70,7 @@ def description(policy: Policy, name: str | None = None) -> dict[str, Any]:
 def ask(policy: Policy, requests: Sequence[Request], name: str | None = None) -> list[Decision]:
     """One valid decision of the policy per request."""
     with guarded(policy, "decide", name):
-        return checked(policy, name, "decide", requests, policy.decide(requests))
+        return checked(policy, name, "decide", requests, policy.decide(list(requests)))
 
 
 def activate(policy: Policy, name: str | None = None) -> None:

@@ -8,6 +8,7 @@ colon).  Nothing of a package is loaded before a spec of its kind is used.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import warnings
@@ -19,6 +20,7 @@ import attrs
 
 from handoff import signals
 from handoff.errors import DataError, HandoffError, UsageError
+from handoff.guard.host_state import kept_if_alone
 from handoff.policies.language.actions import FLAGS
 from handoff.policies.language.model import CLAMPED, SCORED
 from handoff.policies.language.options import ModelOptions
@@ -106,7 +108,8 @@ class Kind:
 def _guarded(spec: Spec, call: Callable[[], Any]) -> Any:
     """``call()``; any error of a plug-in's kind is one sentence."""
     try:
-        return call()
+        with contextlib.nullcontext() if spec.kind in BUILTIN else kept_if_alone():
+            return call()
     except HandoffError:
         raise
     except BaseException as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from handoff.canonical import canonical, digest
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
 from handoff.errors import HandoffError, Interrupted, MissingExtra, PolicyFault, StoreError, UsageError
+from handoff.guard.host_state import kept
 from handoff.policies import Policy, Served
 from handoff.policies.guard import guarded
 from handoff.policies.language.fit import Fit
@@ -25,7 +27,7 @@ from handoff.runs.chain import Key
 from handoff.runs.identity import OBSERVED_BY_PROTOCOLS, commanded
 from handoff.runs.run import protocol_of
 from handoff.runs.store import Store
-from handoff.text import shell_word
+from handoff.text import reason, shell_word
 
 
 @attrs.frozen
@@ -113,8 +115,10 @@ class Prepared:
                 # A signal to all processes of the command may have ended a worker first.
                 why = signals.reason() if signals.received() else str(error)
                 raise Interrupted(f"{why}; {_owed(store)}") from error
-            except KeyboardInterrupt:
-                raise Interrupted(f"{signals.reason()}; {_owed(store)}") from None
+            except (KeyboardInterrupt, SystemExit, CancelledError, signals.LoopStopped) as error:
+                # But for Ctrl-C, a policy's code outside of any call of the toolkit has done this.
+                why = signals.reason() if signals.from_user(error) else f"code of a plug-in ended it ({reason(error)})"
+                raise Interrupted(f"{why}; {_owed(store)}") from None
             except MemoryError:
                 raise Interrupted(f"out of memory: ask for less at once; {_owed(store)}") from None
             except (StoreError, MissingExtra):  # the one says what is kept, the other comes before any work
@@ -151,7 +155,8 @@ class Prepared:
         remarks: list[str] = []
         try:
             running = Running(pool, store, progress, concurrency or self._lanes(pool.workers))
-            seconds = signals.run(lambda: self._carry_out(running, remarks))
+            with kept():  # a policy may print, and change this process, at any moment
+                seconds = signals.run(lambda: self._carry_out(running, remarks))
         finally:
             pool.close()
             named: dict[str, list[str]] = {}

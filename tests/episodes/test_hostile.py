@@ -131,7 +131,9 @@ def test_a_worker_process_ends_in_the_same_sentence(
     assert " of 12 records are owed" in line
 
 
-@pytest.mark.parametrize(("name", "workers"), [("hangs", 0), ("hangs", 1), ("stubborn", 0), ("stubborn", 1)])
+@pytest.mark.parametrize(
+    ("name", "workers"), [("hangs", 0), ("hangs", 1), ("stubborn", 0), ("stubborn", 1), ("deaf", 0)]
+)
 def test_a_call_that_takes_longer_than_it_may_is_the_environments_failure(
     name: str, workers: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,6 +242,8 @@ def test_an_adapter_that_changes_its_host_moves_no_file_and_no_mask(
         ("cancels", "decide() raised CancelledError"),
         ("nothing", "decide() returned None, not a list of decisions"),
         ("generator", "decide() returned a generator, not a list of decisions"),
+        ("mute", "decide() raised Mute"),
+        ("clears", "decide() gave 0 decisions for 4 requests"),
         ("few", "decide() gave 0 decisions for 4 requests"),
         ("texts", "it is 'right', not a Decision"),
         ("status", "its status is 'splendid', not one of parsed, "),
@@ -259,6 +263,43 @@ def test_what_a_plug_ins_policy_does_in_a_run_is_one_sentence(
     assert line.startswith(f"handoff: policy 'a' (kit.hostile.Bad_{name}): ")
     assert words in line
     assert " of 12 records are owed. What is finished is kept in " in line
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("leftover", "SystemExit: 0"),
+        ("cancels-all", "CancelledError"),
+        ("stops", "LoopStopped: it stopped the event loop"),
+    ],
+)
+def test_what_a_plug_ins_policy_does_outside_of_its_calls_is_one_sentence(
+    name: str, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--workers", "0", "--out", tmp_path / "run")
+    code, out, err = ended(capfd, "run", "calm", *RUN[1:], f"a=bad-{name}", *arguments)
+    line = err.splitlines()[-1]
+    assert (code, out) == (3, "")
+    assert line.startswith(f"handoff: code of a plug-in ended it ({words}); ")
+    assert " of 12 records are owed. What is finished is kept in " in line
+
+
+def test_a_policy_that_changes_its_host_leaves_output_and_files_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--json", "--workers", "0", "--out", tmp_path / "run")
+    code, out, err = ended(capsys, "run", "calm", *RUN[1:], "a=bad-moves", *arguments)
+    assert code == 0
+    assert json.loads(out)["folder"] == str(tmp_path / "run")
+    assert "HELLO" in err
+    assert all(path.stat().st_mode & 0o400 for path in (tmp_path / "run").iterdir())
+
+
+def test_a_request_that_ends_the_program_when_it_is_read_is_a_wrong_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = sentence(capsys, "run", "asks-mutely", *RUN[1:], EXPERT, "--out", tmp_path / "run", code=2)
+    assert line == "handoff: MuteRequest"
 
 
 @pytest.mark.parametrize(
@@ -332,3 +373,19 @@ def test_an_audit_ends_where_the_adapter_fails_and_fails_where_a_task_is_refused
     (check,) = [check for check in json.loads(out)["checks"] if check["name"] == "replay"]
     assert all("reset() refused the task: the game is gone" in failure for failure in check["failures"])
     assert check["failures"]
+
+
+def test_an_audit_whose_adapter_ends_the_program_when_its_error_is_read_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile.Hostile.mended = True
+    assert ended(capsys, "run", "step-is-mute", *RUN[1:], EXPERT, "--workers", "0", "--out", tmp_path / "run")[0] == 0
+    hostile.Hostile.mended = False
+    assert "step() raised Mute" in sentence(capsys, "audit", tmp_path / "run", "--workers", "0", "-q")
+
+
+@pytest.mark.parametrize("name", ["mute", "mute-fault"])
+def test_a_doctor_whose_policy_ends_the_program_when_its_error_is_read_does_not_pass(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence(capsys, "doctor", "-p", f"a=bad-{name}", code=2 if name == "mute-fault" else 3)

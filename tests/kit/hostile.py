@@ -6,6 +6,7 @@ Each is a corridor (:class:`kit.toy.Corridor`) under another name.  ``Hostile.me
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
 import sys
@@ -20,7 +21,8 @@ from kit.toy import Corridor
 
 from handoff.environment import Environment
 from handoff.errors import DataError, UsageError
-from handoff.policies.policy import Policy, Request, scripted
+from handoff.guard.watch import TimedOut
+from handoff.policies.policy import Policy, Request, Served, scripted
 from handoff.records import Certificate, Record, Task
 
 RECORD = Record("here", ("left",), 0.0, False, False)
@@ -53,6 +55,51 @@ class Text(str):
 class Unspeakable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even this")
+
+
+class Mute(Exception):
+    """An exception that ends the program when it is read."""
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+class MuteText:
+    """An object that ends the program when it is read or counted."""
+
+    def __bool__(self) -> bool:
+        raise SystemExit(0)
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+class MuteRequest(Mute, UsageError):
+    pass
+
+
+class MuteData(Mute, DataError):
+    pass
+
+
+class Disguised(Exception):
+    @property
+    def __class__(self) -> Any:
+        raise SystemExit(0)
+
+
+class NamelessKind(type):
+    @property
+    def __name__(cls) -> str:
+        raise SystemExit(0)
+
+
+class Nameless(Exception, metaclass=NamelessKind):
+    pass
+
+
+class NamelessValue(metaclass=NamelessKind):
+    pass
 
 
 class Endless(Sequence[Task]):
@@ -132,6 +179,13 @@ IN_RUN: dict[str, tuple[str, Callable[..., Any], str]] = {
     "step-fails-on-a-file": ("step", raising(FileNotFoundError(2, "no file", "/x")), "raised FileNotFoundError"),
     "step-paints": ("step", raising(ValueError(ESCAPES)), "raised ValueError: \\x1b[31mred\\x1b[0m"),
     "step-is-unspeakable": ("step", raising(Unspeakable), "raised Unspeakable"),
+    "step-is-mute": ("step", raising(Mute), "raised Mute (hostile.py, line "),
+    "step-blames-data-mutely": ("step", raising(MuteData), "raised MuteData: MuteData"),
+    "step-is-nameless": ("step", raising(Nameless), "raised Nameless (hostile.py, line "),
+    "step-returns-a-nameless-value": ("step", returning(NamelessValue()), "it is a kit.hostile.NamelessValue, not a"),
+    "step-is-disguised": ("step", raising(Disguised()), "raised Disguised (hostile.py, line "),
+    "step-fails-mutely-on-a-file": ("step", raising(OSError(MuteText(), "x")), "raised OSError"),
+    "step-times-itself-out": ("step", raising(TimedOut), "raised TimedOut (hostile.py, line "),
     "step-asks-for-usage": ("step", raising(UsageError("type something else")), "UsageError: type something else"),
     "step-blames-data": ("step", raising(DataError("bad data")), "raised DataError: bad data"),
     "step-is-nothing": ("step", returning(None), "returned what it must not: it is None, not a Record"),
@@ -190,6 +244,7 @@ BEFORE: dict[str, tuple[str, Callable[..., Any], str]] = {
     "describe-is-deep": ("describe", lambda *_: nested(), "it is not JSON-safe (RecursionError: "),
     "describe-is-a-list": ("describe", returning([1]), "it is a list, not a mapping"),
     "describe-renames": ("describe", returning({"name": "sokoban"}), "its key 'name' is 'sokoban'"),
+    "describe-is-mute": ("describe", raising(Mute), "describe() raised Mute"),
     "constructor-raises": ("__init__", raising(ValueError("no key")), "the constructor raised ValueError: no key"),
     "constructor-exits": ("__init__", exiting, "the constructor raised SystemExit: 0"),
     "constructor-mistypes": ("__init__", raising(TypeError("no type")), "the constructor raised TypeError: no type"),
@@ -329,6 +384,25 @@ class Stubborn(Hostile):
         return super().step(action)
 
 
+class Deaf(Hostile):
+    """Takes its time once, and lets nothing end that."""
+
+    name: ClassVar[str] = "deaf"
+
+    def step(self, action: str) -> Record:
+        if self.fires():
+            with contextlib.suppress(BaseException):
+                time.sleep(3)
+        return super().step(action)
+
+
+class AsksMutely(Hostile):
+    name: ClassVar[str] = "asks-mutely"
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        raise MuteRequest
+
+
 class Lists(Hostile):
     """Takes for ever to list its tasks."""
 
@@ -360,7 +434,21 @@ class NoSplits(Hostile):
 _ADAPTERS = {name: adapter(name, *stated[:2]) for name, stated in {**IN_RUN, **BEFORE}.items()}
 globals().update({name.replace("-", "_"): cls for name, cls in _ADAPTERS.items()})
 _CLASSES: Mapping[str, type[Environment]] = {
-    cls.name: cls for cls in (Hostile, Chatty, Mover, ClosesBadly, Dies, Hangs, Stubborn, Lists, Interrupts, NoSplits)
+    cls.name: cls
+    for cls in (
+        Hostile,
+        Chatty,
+        Mover,
+        ClosesBadly,
+        Dies,
+        Hangs,
+        Stubborn,
+        Deaf,
+        AsksMutely,
+        Lists,
+        Interrupts,
+        NoSplits,
+    )
 }
 
 
@@ -404,6 +492,41 @@ def _changed(**changes: Any) -> Callable[..., Any]:
     return decide
 
 
+class ServedWithALeftover(Served, BadPolicy):
+    """Starts a task that ends the program, and answers meanwhile."""
+
+    async def decide_one(self, request: Request) -> Any:
+        async def end() -> None:
+            raise SystemExit(0)
+
+        task = asyncio.create_task(end())
+        await asyncio.sleep(0.01)
+        return task
+
+
+def _cancelling(self: BadPolicy, requests: Sequence[Request]) -> Any:
+    for task in asyncio.all_tasks():
+        task.cancel()
+    return BadPolicy.decide(self, requests)
+
+
+def _stopping(self: BadPolicy, requests: Sequence[Request]) -> Any:
+    asyncio.get_running_loop().stop()
+    return BadPolicy.decide(self, requests)
+
+
+def _clearing(self: BadPolicy, requests: list[Request]) -> Any:
+    requests.clear()
+    return []
+
+
+def _moving(self: BadPolicy, requests: Sequence[Request]) -> Any:
+    print("HELLO")
+    os.umask(0o777)
+    sys.stdout = None  # type: ignore[assignment]
+    return BadPolicy.decide(self, requests)
+
+
 async def _failing(self: object) -> None:
     raise SystemExit(0)
 
@@ -416,6 +539,13 @@ POLICIES: dict[str, type[BadPolicy]] = {
     "cancels": bad_policy("cancels", decide=raising(asyncio.CancelledError)),
     "nothing": bad_policy("nothing", decide=returning(None)),
     "generator": bad_policy("generator", decide=lambda self, requests: (x for x in requests)),
+    "mute": bad_policy("mute", decide=raising(Mute)),
+    "mute-fault": bad_policy("mute_fault", decide=raising(MuteData)),
+    "leftover": ServedWithALeftover,
+    "cancels-all": bad_policy("cancels_all", decide=_cancelling),
+    "stops": bad_policy("stops", decide=_stopping),
+    "clears": bad_policy("clears", decide=_clearing),
+    "moves": bad_policy("moves", decide=_moving),
     "few": bad_policy("few", decide=returning([])),
     "texts": bad_policy("texts", decide=lambda self, requests: ["right" for _ in requests]),
     "status": bad_policy("status", decide=_changed(status="splendid")),

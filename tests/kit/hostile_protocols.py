@@ -56,6 +56,13 @@ BEFORE: Mapping[str, tuple[str, Callable[..., Any], str]] = {
     "odd-lists": ("plan", returning([["a"]]), "key 1 is a list, not a tuple"),
     "odd-counts": ("plan", returning([("a", 1)]), "key 1[1] is 1, not a str"),
     "odd-repeats": ("plan", returning([("a",), ("a",)]), "the key 'a' occurs twice"),
+    "odd-asks-numbers": ("policies", returning([5]), "it[0] is 5, not a str"),
+    "odd-renames": (
+        "to_json",
+        returning({"name": "frontier"}),
+        "its key 'name' is 'frontier', but the protocol's name",
+    ),
+    "odd-is-nameless": ("to_json", returning({}), "its key 'name' is None, but the protocol's name"),
     "odd-configures": ("configure", exiting, "configure() raised SystemExit: 0"),
     "odd-settles": ("settle", raising(TypeError("x")), "settle() raised TypeError: x"),
     "odd-states": ("to_json", returning({"a": {1}}), "to_json() raised ValueError: it is not JSON-safe"),
