@@ -226,10 +226,14 @@ class OpenAIServer(Served):
             if prompt.form == "chat":
                 body |= {"add_generation_prompt": True, "add_special_tokens": False, **self._chat.arguments(prompt.now)}
                 data = _with(body, "messages", prompt.chat_json())
-                completion = await self._answering.ask(server, "chat/completions", data, schema.chat_with_ids)
+                completion = await self._answering.ask(
+                    server, "chat/completions", data, schema.within(schema.chat_with_ids, room)
+                )
             else:
                 data = json.dumps(body | {"prompt": prompt.text, "add_special_tokens": True}).encode()
-                completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids)
+                completion = await self._answering.ask(
+                    server, "completions", data, schema.within(schema.completion_with_ids, room)
+                )
         except Refused:
             return None  # too long by the server's own count, or an error that will show again
         if completion is None or completion.prompt is None:
@@ -268,7 +272,9 @@ class OpenAIServer(Served):
         data = _with(body, "prompt", ids.text)
         try:
             overflows = self._overflows(len(ids) + room)
-            completion = await self._answering.ask(server, "completions", data, schema.completion_with_ids, overflows)
+            completion = await self._answering.ask(
+                server, "completions", data, schema.within(schema.completion_with_ids, room), overflows
+            )
         except Refused as error:
             return self._refused(request, model_input, error, room)
         if completion.prompt != ids:
@@ -283,10 +289,14 @@ class OpenAIServer(Served):
         try:
             if prompt.form == "chat":
                 data = json.dumps(body | {"messages": prompt.chat()}).encode()
-                completion = await self._answering.ask(server, "chat/completions", data, schema.chat, overflows)
+                completion = await self._answering.ask(
+                    server, "chat/completions", data, schema.within(schema.chat, room), overflows
+                )
             else:
                 data = json.dumps(body | {"prompt": prompt.text}).encode()
-                completion = await self._answering.ask(server, "completions", data, schema.completion, overflows)
+                completion = await self._answering.ask(
+                    server, "completions", data, schema.within(schema.completion, room), overflows
+                )
         except Refused as error:
             return self._refused(request, Input(prompt), error, room)
         model_input = Input(prompt, tokens=completion.prompt_tokens)

@@ -8,6 +8,7 @@ looked at.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import attrs
@@ -28,6 +29,9 @@ class Stated(Exception):
     def __init__(self, complaint: Complaint) -> None:
         super().__init__(str(complaint))
         self.complaint = complaint
+
+
+C = TypeVar("C", bound="Completion | None")
 
 
 @attrs.frozen
@@ -96,6 +100,24 @@ def completion_with_ids(answer: Answer) -> Completion:
     if sent is None or ids is None:
         raise BadAnswer("the answer has no token ids")
     return _with_ids(read, sent, ids)
+
+
+def within(read: Callable[[Answer], C], most: int) -> Callable[[Answer], C]:
+    """``read``, for a reply that was to have at most ``most`` tokens.
+
+    All solvers have equal budgets: of a server that does not keep to one, no reply counts.
+    """
+
+    def limited(answer: Answer) -> C:
+        completion = read(answer)
+        if completion is not None:
+            ids, count = completion.output.ids, completion.output.tokens
+            count = len(ids) if ids is not None else count
+            if count is not None and count > most:
+                raise BadAnswer(f"the reply has {count} tokens, where at most {most} were asked for")
+        return completion
+
+    return limited
 
 
 def _with_ids(read: Completion, sent: TokenIds, ids: TokenIds) -> Completion:
