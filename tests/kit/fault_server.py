@@ -55,6 +55,8 @@ class Model(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.plan, self.dialect = plan, dialect
         self.max_model_len: int | None = 100_000
+        #: What the card of the model states in its place, if anything.
+        self.stated_length: Any = None
         self.canned: list[tuple[int, bytes, dict[str, str]]] = []
         self.delay: Callable[[], float] = lambda: 0.0
         self.gets = 0
@@ -122,8 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
         model.gets += 1
         if self.path == "/v1/models":
             card: dict[str, Any] = {"id": "m", "root": MODEL_ROOT}
-            if model.max_model_len is not None:
-                card["max_model_len"] = model.max_model_len
+            length = model.max_model_len if model.stated_length is None else model.stated_length
+            if length is not None:
+                card["max_model_len"] = length
             self._send(200, {"data": [card]})
         elif self.path == "/version" and model.dialect == "vllm":
             self._send(200, {"version": "0.0.test"})

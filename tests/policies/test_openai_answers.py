@@ -416,3 +416,41 @@ def test_a_bad_answer_names_what_is_wrong_with_it() -> None:
     }.items():
         with pytest.raises(BadAnswer, match=words):
             chat(parse(json.dumps(SHAPES[name]["body"]).encode()))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::1/v1", "http://[foo]/v1", "http://ex\u2100ample.com/v1", "http://a..b/v1", f"http://{'a' * 70}/v1"],
+)
+def test_a_url_that_names_no_host_is_refused_in_one_sentence(url: str) -> None:
+    with pytest.raises(UsageError, match="write a server's URL as"):
+        client.check_url(url)
+
+
+@pytest.mark.parametrize("length", [-5, 0, True, 1.5, "4096", 10**40, [1]])
+def test_a_context_length_that_none_can_be_is_not_known_and_no_overflow(length: Any) -> None:
+    with serving() as server:
+        server.stated_length = length
+        policy = introduced(server)
+        assert policy.describe()["engine"]["max_model_len"] is None
+        assert policy.decide([REQUEST])[0].status == "parsed"
+
+
+def test_a_count_of_prompt_tokens_beyond_what_the_prompt_can_have_is_no_overflow(plain: Model) -> None:
+    body = {**SHAPES["openai_success"]["body"], "usage": {"prompt_tokens": 5_000_000, "completion_tokens": 5}}
+    assert decided(plain, (200, body)).text == GOOD
+
+
+def test_a_key_that_a_server_splits_over_two_parts_is_hidden(plain: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key-0123")
+    body = json.loads(json.dumps(SHAPES["openai_success"]["body"]))
+    body["choices"][0]["message"]["content"] = [
+        {"type": "text", "text": "<action>look</action> secret-"},
+        {"type": "text", "text": "key-0123"},
+    ]
+    assert decided(plain, (200, body)).text == "<action>look</action> ***"
+
+
+def test_a_rejected_key_is_no_rate_limit_in_any_words(plain: Model) -> None:
+    with pytest.raises(UsageError, match="wants an API key"):
+        decided(plain, (401, {"error": {"message": "Rate limit reached for requests without a key"}}))

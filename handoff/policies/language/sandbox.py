@@ -93,7 +93,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def joined(self, *values: Any) -> str:
         """The operator ``~``."""
-        return "".join([str(self.sized(value)) for value in values])
+        return "".join([_text_of(self.sized(value)) for value in values])
 
     def sized(self, value: Any) -> Any:
         """``value``, whose size costs steps: what compares, hashes or prints it looks at all of it.
@@ -257,7 +257,14 @@ def _call(method: str, arguments: list[Any], line: int) -> nodes.Call:
 @jinja2.pass_context
 def _output(context: Any, value: Any) -> str:
     """What an expression prints."""
-    return str(context.environment.sized(value))
+    return _text_of(context.environment.sized(value))
+
+
+def _text_of(value: Any) -> str:
+    text = str(value)
+    if not isinstance(value, str) and " at 0x" in text:  # such as a generator: its address is another each time
+        raise jinja2.TemplateRuntimeError(f"a {type(value).__name__} is no text; turn it into one (| list, | join)")
+    return text
 
 
 def _refuse_luck(*_: Any) -> Any:

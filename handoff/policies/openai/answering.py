@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+import attrs
+
 from handoff.errors import Interrupted, UsageError
 from handoff.policies.language import fingerprint
 from handoff.policies.language.fingerprint import Fingerprint
@@ -58,8 +60,15 @@ class Answering:
         Raises :class:`~handoff.errors.Interrupted` if it comes under another name than the answers before.
         """
         completion = await server.ask(f"{server.url}/{page}", data, read, *overflows)
-        if completion is not None:
-            self._note(server.url, completion)
+        if completion is None:
+            return completion
+        self._note(server.url, completion)
+        # Parts that were joined can make a key that none of them had.
+        output = completion.output
+        texts: dict[str, Any] = {"text": output.text, "reasoning": output.reasoning, "refusal": output.refusal}
+        hidden: dict[str, Any] = {name: server.without_key(text) for name, text in texts.items() if text}
+        if any(hidden[name] != texts[name] for name in hidden):
+            return attrs.evolve(completion, output=attrs.evolve(output, **hidden))
         return completion
 
     def _note(self, url: str, completion: Completion) -> None:
@@ -75,6 +84,11 @@ class Answering:
             raise Interrupted(
                 f"{url} answers as {name} now, and answered as {self.name} before: another model may be behind "
                 f"{self.asked}. Its last answer was not used; go on when {self.name} is served there again"
+            )
+        if name is not None and self.name is None and self._is_known and name != self.asked:
+            raise Interrupted(
+                f"{url} answers as {name} now, and stated no name before: another model may be behind {self.asked}. "
+                f"Its last answer was not used; go on when {self.asked} is served there again"
             )
         self.name = self.name or name
 

@@ -313,7 +313,11 @@ def retry_after(header: str | None) -> float | None:
 
 def check_url(url: str) -> str:
     """``url`` with ``/v1`` at its end if it had no path.  Raises :class:`~handoff.errors.UsageError`."""
-    parts = urlsplit(url.strip().rstrip("/"))
+    try:
+        parts = urlsplit(url.strip().rstrip("/"))
+        (parts.hostname or "").encode("idna")
+    except ValueError as error:
+        raise UsageError(f"write a server's URL as http://HOST:PORT/v1 (got {url!r:.200}: {error})") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"write a server's URL as http://HOST:PORT/v1 (got {url!r})")
     try:

@@ -21,7 +21,7 @@ import attrs
 
 from handoff.errors import EnvironmentFault, UsageError
 from handoff.policies.language.model import Input, Speaker
-from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.options import MOST, ModelOptions
 from handoff.policies.language.prompts import Prompt
 from handoff.policies.language.tokens import TokenIds
 from handoff.policies.openai import answers, fields, schema, served_chat
@@ -285,17 +285,18 @@ class OpenAIServer(Served):
     async def _by_text(self, server: Server, request: Request, prompt: Prompt) -> Decision:
         room = self.options.max_new_tokens
         body = self._body(fields.limit(self.options, prompt.form, room), fields.sampling(self.options, request))
-        overflows = self._overflows(_MOST_PER_CHARACTER * prompt.characters + _MOST_AROUND + room)
+        most = _MOST_PER_CHARACTER * prompt.characters + _MOST_AROUND
+        overflows = self._overflows(most + room)
         try:
             if prompt.form == "chat":
                 data = json.dumps(body | {"messages": prompt.chat()}).encode()
                 completion = await self._answering.ask(
-                    server, "chat/completions", data, schema.within(schema.chat, room), overflows
+                    server, "chat/completions", data, schema.within(schema.chat, room, most), overflows
                 )
             else:
                 data = json.dumps(body | {"prompt": prompt.text}).encode()
                 completion = await self._answering.ask(
-                    server, "completions", data, schema.within(schema.completion, room), overflows
+                    server, "completions", data, schema.within(schema.completion, room, most), overflows
                 )
         except Refused as error:
             return self._refused(request, Input(prompt), error, room)
@@ -345,17 +346,20 @@ async def _ask_card(server: Server, model: str) -> _Card:
     if model not in cards:
         raise UsageError(f"{server.url} serves no model {model!r} (it serves: {', '.join(names) or 'none'})")
     limit, root = cards[model].get("max_model_len"), cards[model].get("root")
-    if root and str(root).startswith(("/", ".")):
-        root = str(root).rstrip("/").rsplit("/", 1)[-1]
+    if type(limit) is not int or not 1 <= limit <= MOST:
+        limit = None  # a length that none can be is not known
+    root = root if isinstance(root, str) else None
+    if root and root.startswith(("/", ".")):
+        root = root.rstrip("/").rsplit("/", 1)[-1]
     version, density = None, 1.0
     try:
         stated = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
         probe = json.dumps({"model": model, "prompt": _SAMPLE}).encode()
         density = len(await server.ask(f"{server.root}/tokenize", probe, answers.tokenized)) / len(_SAMPLE)
         version = stated
-    except (Refused, KeyError, TypeError):
+    except (Refused, UsageError, KeyError, TypeError):  # a gateway may guard pages that it does not have
         pass
-    return _Card(model, version, limit if isinstance(limit, int) else None, root, density)
+    return _Card(model, version, limit, root, density)
 
 
 async def _answers_whole(server: Server, model: str) -> bool:

@@ -59,7 +59,7 @@ class Complaint:
         names, message = self.names, self.message
         if self.status == 402 or names & _UNPAID:
             return Verdict.UNPAID
-        if self.status == 429 or names & _SLOW or _SLOW_PHRASE.search(message):
+        if self.status == 429 or names & _SLOW or (self.status not in (401, 403) and _SLOW_PHRASE.search(message)):
             return Verdict.SLOW_DOWN
         if names & _OVERFLOW or (self.status not in _NEVER_OVERFLOW and _OVERFLOW_PHRASE.search(message)):
             return Verdict.OVERFLOW

@@ -102,10 +102,11 @@ def completion_with_ids(answer: Answer) -> Completion:
     return _with_ids(read, sent, ids)
 
 
-def within(read: Callable[[Answer], C], most: int) -> Callable[[Answer], C]:
-    """``read``, for a reply that was to have at most ``most`` tokens.
+def within(read: Callable[[Answer], C], most: int, most_prompt: int | None = None) -> Callable[[Answer], C]:
+    """``read``, for a reply that was to have at most ``most`` tokens, after a prompt that can have ``most_prompt``.
 
-    All solvers have equal budgets: of a server that does not keep to one, no reply counts.
+    All solvers have equal budgets: of a server that does not keep to one, no reply counts.  A count of prompt tokens
+    that its characters cannot have is no overflow.
     """
 
     def limited(answer: Answer) -> C:
@@ -115,6 +116,9 @@ def within(read: Callable[[Answer], C], most: int) -> Callable[[Answer], C]:
             count = len(ids) if ids is not None else count
             if count is not None and count > most:
                 raise BadAnswer(f"the reply has {count} tokens, where at most {most} were asked for")
+            stated = completion.prompt_tokens
+            if most_prompt is not None and stated is not None and stated > most_prompt:
+                raise BadAnswer(f"the prompt is said to have {stated} tokens, and can have {most_prompt} at most")
         return completion
 
     return limited
@@ -131,6 +135,8 @@ def _completion(form: dict[str, Any], choice: dict[str, Any], text: str, **more:
     if finish not in FINISH_TERMS:
         raise BadAnswer(f"the finish reason {finish!r:.80} is not known")
     usage = _dict(form, "usage") or {}
+    for one in (text, more.get("reasoning"), more.get("refusal")):
+        _require_characters(one or "")
     return Completion(
         Output(
             text,
@@ -238,4 +244,14 @@ def _typed(holder: dict[str, Any], key: str, kind: type[T]) -> T | None:
     value = holder.get(key)
     if value is not None and not isinstance(value, kind):
         raise BadAnswer(f"{key.replace('_', ' ')} is a {type(value).__name__}")
+    if isinstance(value, str):
+        _require_characters(value)
     return value
+
+
+def _require_characters(text: str) -> None:
+    """Raise :class:`BadAnswer` for half a character, which JSON can write and nobody can send on."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadAnswer("a text has half a character (a lone surrogate)") from None

@@ -125,6 +125,8 @@ def test_observations_are_data_and_never_template_code() -> None:
         ("{% block question %}{% endblock %}", "its blocks are question"),
         ("{% block first %}{% endblock %}", "its blocks are first"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionError"),
+        ("{{ admissible | map('upper') }}", "generator is no text"),
+        ("{{ [admissible | map('upper')] }}", "list is no text"),
         ("{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "nested"),
         ("{{ '\\ud800' }} {{ observation }}", "surrogates not allowed"),
     ],
