@@ -60,8 +60,14 @@ def received() -> bool:
     return _state.received is not None
 
 
+class UserStop(KeyboardInterrupt):
+    """Ctrl-C in a thread that waits for the work of another."""
+
+
 def from_user(error: BaseException) -> bool:
     """Whether ``error`` is Ctrl-C, and not a ``KeyboardInterrupt`` that somebody's code raised by itself."""
+    if type(error) is UserStop:
+        return True
     if not issubclass(type(error), KeyboardInterrupt):  # an object may lie about its class
         return False
     return received() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -151,9 +157,12 @@ def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
             with _raised():
                 return future.result()
         except KeyboardInterrupt:
+            theirs = future.done()  # else it was raised here, by the signal
             for loop, task in started:
                 loop.call_soon_threadsafe(task.cancel)
-            raise
+            if theirs:
+                raise
+            raise UserStop from None
 
 
 @contextlib.contextmanager

@@ -188,13 +188,13 @@ def test_a_script_without_a_guard_ends_and_is_told_of_it(tmp_path: Path) -> None
     assert 'put the call under `if __name__ == "__main__":`' in done.stderr
 
 
-IN_A_LOOP = """
+IN_A_LOOP = r"""
 import asyncio, handoff, os, signal, sys, threading, time
 
 class Slow(handoff.Policy):
     def decide(self, requests):
         from handoff.policies.policy import scripted
-        print("acts", flush=True)
+        os.write(1, b"acts\n")  # what a policy prints goes to standard error
         time.sleep(0.05)
         return [scripted(request, request.record.admissible[0]) for request in requests]
     def describe(self):
