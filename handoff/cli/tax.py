@@ -9,6 +9,9 @@ import click
 
 from handoff.cli import numbers, options
 
+#: As of :data:`handoff.passk.estimators.METHODS`, which costs the import of numpy.
+METHODS = ("jackknife", "paper")
+
 
 @click.command(
     epilog="""\b
@@ -32,7 +35,14 @@ count.  The page needs no network and has a twin in JSON of every number beside 
     default=1000,
     type=numbers.Whole(1, 1_000_000),
     show_default=True,
-    help="Bootstrap draws of tasks, paired.",
+    help="Bootstrap draws of tasks, paired: the share in which the base overtakes, and the paper's intervals.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["default", *METHODS]),
+    default="default",
+    show_default=True,
+    help="Kind of interval; the default is jackknife, the paper's is the percentile one.",
 )
 @click.option("--seed", default=0, type=numbers.SEED, show_default=True, help="Seed of the draws and of the pilots.")
 @click.option(
@@ -66,6 +76,7 @@ def tax(
     post: Path,
     budget: int | None,
     draws: int,
+    interval: str,
     seed: int,
     pilot: int | None,
     extremes: int,
@@ -83,7 +94,8 @@ def tax(
     from handoff.text import shell_word
 
     counts = read_counts(base), read_counts(post)
-    compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
+    method = METHODS[0] if interval == "default" else interval
+    compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes, method=method)
     k = compared.budget
     routed = route(*counts, k, max(2, min(32, k // 4)) if pilot is None else pilot, seed=seed)
     more = [(read_counts(one), read_counts(other)) for one, other in pairs]

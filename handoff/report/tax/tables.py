@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from handoff.passk.comparison import Contribution, TaxEstimate
+from handoff.passk.comparison import Contribution
+from handoff.passk.estimators import TaxEstimate
 from handoff.report import sheet
 from handoff.report.format import Measure, arrow, decimal, percent
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from handoff.passk.comparison import Contribution, EarlyEstimate, PolicyCurves, TaxComparison, TaxEstimate
+from handoff.passk.comparison import Contribution, EarlyEstimate, PolicyCurves, TaxComparison
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.routing import Routing
 from handoff.report.format import Json, Measure, plain
 
@@ -66,7 +67,7 @@ class TaxDocument:
 
 def measure(estimate: TaxEstimate) -> Measure:
     """An estimate in short."""
-    note = estimate.reason or estimate.interval_reason
+    note = estimate.reason or estimate.interval_reason or estimate.note
     return Measure(None, estimate.point, estimate.low, estimate.high, note=note)
 
 
