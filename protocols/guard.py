@@ -51,6 +51,14 @@ class _Plugin(Protocol[Any, Any]):
         self._require("plan", wrong)
         return keys
 
+    def size(self, tasks: Sequence[Task], config: Any) -> int:
+        if type(self.inner).size is Protocol.size:
+            return super().size(tasks, config)
+        with self._guarded("size"):
+            size = self.inner.size(tasks, config)
+        self._require("size", problem(size, int))
+        return size
+
     async def play(
         self, config: Any, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
     ) -> dict[str, float]:

@@ -102,6 +102,14 @@ class Protocol(ABC, Generic[C, R]):
     def plan(self, tasks: Sequence[Task], config: C) -> list[Key]:
         """The keys of all records, in the order in which they are sealed.  A key starts with the kind of record."""
 
+    def size(self, tasks: Sequence[Task], config: C) -> int:
+        """How many records :meth:`plan` has.
+
+        An audit compares the number with that of the records before it asks for the plan of a folder, which may state
+        any: a subclass says it without making the keys.
+        """
+        return len(self.plan(tasks, config))
+
     @abstractmethod
     async def play(
         self, config: C, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running

@@ -17,7 +17,7 @@ from handoff.protocols.export import ExportTable
 from handoff.protocols.frontier import study as studies
 from handoff.protocols.frontier.certify import CLAIMS, certify
 from handoff.protocols.frontier.checks import check_records
-from handoff.protocols.frontier.config import FrontierConfig, plan
+from handoff.protocols.frontier.config import FrontierConfig, plan, size
 from handoff.protocols.frontier.flat_tables import tables
 from handoff.protocols.frontier.play import Player
 from handoff.protocols.frontier.prompt_groups import prompt_groups
@@ -52,6 +52,9 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
 
     def plan(self, tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:
         return plan(tasks, config)
+
+    def size(self, tasks: Sequence[Task], config: FrontierConfig) -> int:
+        return size(tasks, config)
 
     def turns(self, config: FrontierConfig) -> int:
         return config.reach_budget

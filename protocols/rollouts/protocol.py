@@ -47,6 +47,9 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     def plan(self, tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
         return configs.plan(tasks, config)
 
+    def size(self, tasks: Sequence[Task], config: RolloutsConfig) -> int:
+        return configs.size(tasks, config)
+
     def turns(self, config: RolloutsConfig) -> int:
         return config.budget
 
