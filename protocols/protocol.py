@@ -8,7 +8,8 @@ play what the plan owes, how to read a run back, and what its audit checks.  The
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Generic, TypeVar
@@ -123,6 +124,22 @@ class Protocol(ABC, Generic[C, R]):
         Raises :class:`~handoff.errors.StoreError` or :class:`~handoff.errors.DataError`, naming the line.
         """
 
+    def read(self, folder: Path) -> R:
+        """The run in ``folder``, complete or not, for everybody but an audit.
+
+        Raises as :meth:`load` does, and :class:`~handoff.errors.DataError` for a run that contradicts itself.
+        """
+        run = self.load(folder)
+        run.require_consistent()
+        return run
+
+    def contradiction(self, config: C, key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+        """How a finished record in a folder contradicts itself, as a clause: a run does not go on from it.
+
+        ``body_of`` gives the body of another finished record, or ``None``.
+        """
+        return None
+
     @abstractmethod
     def check(self, audit: Audit, run: R, templates: Sequence[str]) -> None:
         """Add the checks that need the records alone.  ``templates`` are files of prompt templates to render."""
@@ -233,6 +250,7 @@ class Protocol(ABC, Generic[C, R]):
             failures=failures,
             cautions=self.cautions(config, acting),
             fits=fits,
+            contradiction=partial(self.contradiction, config),
         )
 
     def _fits(

@@ -16,7 +16,7 @@ import attrs
 from handoff import __version__, files
 from handoff.auditing import known
 from handoff.canonical import canonical, parse
-from handoff.errors import DataError, StoreError
+from handoff.errors import DataError, StoreError, brief
 from handoff.records import STATUSES, Decision
 from handoff.runs.chain import Key, Lines
 from handoff.runs.folder import JOURNAL, MANIFEST, read_head_line, read_records, read_seal
@@ -32,6 +32,16 @@ class State(StrEnum):
     NOT_DONE = "not done"
 
 
+class Sentences(list[str]):
+    """Sentences of a check, each :func:`brief <handoff.errors.brief>`: a run folder may hold texts of any length."""
+
+    def append(self, sentence: str) -> None:
+        super().append(brief(sentence))
+
+    def extend(self, sentences: Iterable[str]) -> None:
+        super().extend(map(brief, sentences))
+
+
 @attrs.define
 class Check:
     """One claim, and how it held."""
@@ -40,13 +50,13 @@ class Check:
     claim: str
     #: Things that were held against the claim.
     count: int = 0
-    failures: list[str] = attrs.Factory(list)
+    failures: Sentences = attrs.Factory(lambda: Sentences())
     #: Limits of the check's reach.
-    notes: list[str] = attrs.Factory(list)
+    notes: Sentences = attrs.Factory(lambda: Sentences())
     #: What was due and could not be looked at, in words.
-    owed: list[str] = attrs.Factory(list)
+    owed: Sentences = attrs.Factory(lambda: Sentences())
     #: Why there was nothing to look at, in words.
-    excuses: list[str] = attrs.Factory(list)
+    excuses: Sentences = attrs.Factory(lambda: Sentences())
 
     @property
     def state(self) -> State:
@@ -152,12 +162,11 @@ def read_run(folder: Path, load: Callable[[Path], R]) -> tuple[Audit, R | None]:
     if stated is None:
         seal.require(False, f"not complete: {run.still_owed or 'no records'} are owed")
     else:
-        count, head = read_head_line(folder)
+        count, last = read_head_line(folder)
+        head = str(run.manifest["digest"]) if last is None else last
         counted = type(stated["records"]) is int and stated["records"] == count
         seal.require(counted, f"{count} records, but {stated['records']!r:.80} were sealed")
-        seal.require(
-            stated["head"] == (head or str(run.manifest["digest"])), "the last record is not the one that was sealed"
-        )
+        seal.require(stated["head"] == head, "the last record is not the one that was sealed")
     return audit, run
 
 

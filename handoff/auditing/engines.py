@@ -1,4 +1,4 @@
-"""What the manifest says of a language model's engine: each fact of its type and within bounds, and what its kind fixes.
+"""What a manifest says of a language model's engine: each fact has its type and bounds, and some follow from the kind.
 
 Versions, types, devices and the words of a server are free within these bounds: nobody can ask for them again
 (docs/audit.md).

@@ -16,7 +16,8 @@ CLAIM = "the run is the plan that was registered before it"
 def check_register(audit: Audit, run: Run, size: int, path: Path) -> None:
     """Add the check ``register`` to ``audit``: the manifest gives the plan in the file ``path``, key by key.
 
-    ``size`` is the number of places of the run's plan.  Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if there is no plan in it.
+    ``size`` is the number of places of the run's plan.  Raises :class:`~handoff.errors.UsageError` or
+    :class:`~handoff.errors.DataError` if there is no plan in ``path``.
     """
     check = audit.check("register", CLAIM)
     stated = read_registered(path)

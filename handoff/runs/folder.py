@@ -81,8 +81,8 @@ def read_keys(folder: Path) -> list[Key]:
 def read_head_line(folder: Path) -> tuple[int, str | None]:
     """The number of the sealed records, which :func:`read_records` has verified, and the digest of the last one."""
     count, last = 0, b""
-    for last in Lines(folder / RECORDS):
-        count += 1
+    for count, last in enumerate(Lines(folder / RECORDS), start=1):  # noqa: B007 - the last ones are wanted
+        pass
     return count, str(parse(last)["digest"]) if count else None
 
 

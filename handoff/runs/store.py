@@ -56,6 +56,15 @@ _MOST_BODY = MOST_BYTES - 2**16
 SYSTEMS = "system_fingerprints"
 
 
+#: How a finished record contradicts itself, as a clause, by its key, its body and the bodies of others by their keys.
+Contradiction = Callable[[Key, Any, Callable[[Key], Any]], str | None]
+
+
+def no_contradiction(key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+    """The :data:`Contradiction` of records that nobody knows."""
+    return None
+
+
 class Store:
     """The one writer of a run folder.
 
@@ -69,18 +78,21 @@ class Store:
         plan: Sequence[Key],
         host: Mapping[str, Any],
         hold: Callable[[Mapping[str, Any]], list[str]] = lambda theirs: [],
+        contradiction: Contradiction = no_contradiction,
     ) -> None:
         """Create the run in ``folder``, or continue the same run.
 
         ``identity`` is everything that the results depend on; ``host`` are remarks (paths, versions) that they do not
         depend on.  ``hold`` compares what was observed of the models with the identity of the run that is continued,
-        before anything is written: it raises, or returns remarks.
+        before anything is written: it raises, or returns remarks.  A finished record with a ``contradiction`` is
+        refused before the run goes on from it.
         Raises :class:`~handoff.errors.StoreError` if another process writes there, if the folder holds another
         configuration (naming the keys that differ) or something else, or if it cannot be written.
         """
         self.folder = folder
         self._plan = list(plan)
         self._keys = frozenset(self._plan)
+        self._contradiction = contradiction
         self._done: dict[Key, Any] = {}
         self._waiting: dict[Key, bytes] = {}  # canonical JSON of the bodies that are finished and not sealed
         self._sealed = 0
@@ -277,6 +289,13 @@ class Store:
             kept += len(raw) + 1
         if seal is not None:
             return  # complete: no record is written any more
+        for key, body in self._done.items():
+            clause = self._contradiction(key, body, self._done.get)
+            if clause is not None:
+                raise Damage(
+                    f"{self.folder} cannot go on: its record {'/'.join(key)} contradicts itself: {clause}. Nothing was "
+                    "changed there: choose another --out"
+                )
         self._cut(records_path, length, lines.rest)
         self._cut(journal_path, kept, entries.rest)
         # Unbuffered: after a failed write nothing must be left that a later flush would put on disk.

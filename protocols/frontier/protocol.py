@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from handoff.episodes.pool import Pool
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
+from handoff.protocols.frontier import logic
 from handoff.protocols.frontier import study as studies
 from handoff.protocols.frontier.certify import CLAIMS, certify
 from handoff.protocols.frontier.checks import check_records
@@ -69,6 +70,9 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
 
     def load(self, folder: Path) -> Study:
         return studies.load(folder)
+
+    def contradiction(self, config: FrontierConfig, key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+        return logic.contradiction(config, key, body, body_of)
 
     def check(self, audit: Audit, run: Study, templates: Sequence[str]) -> None:
         check_records(audit, run)

@@ -8,6 +8,7 @@ from typing import Any
 
 from handoff.auditing.checks import MOST_MISSING, Audit
 from handoff.protocols.rollouts.config import plan
+from handoff.protocols.rollouts.records import rollout_problem
 from handoff.protocols.rollouts.study import RolloutStudy
 from handoff.records import STATUSES
 from handoff.seeds import ROLLOUT, SeedSchedule
@@ -41,10 +42,8 @@ def _check_decisions(audit: Audit, study: RolloutStudy) -> None:
             seeds.require(decision.seed == expected, f"{label}: seed of decision {position + 1} is not the schedule's")
         known = all(decision.status in STATUSES for decision in rollout.decisions)
         logic.require(known, f"{label}: a decision has an unknown status")
-        actions, outcome = len(rollout.decisions), rollout.outcome
-        whole = outcome in ("won", "terminal") or (outcome == "budget" and actions == budget)
-        consistent = (outcome == "won") == rollout.won and rollout.records == actions + 1 and actions <= budget
-        logic.require(whole and consistent, f"{label}: outcome {outcome!r} after {actions} of {budget} actions")
+        problem = rollout_problem(rollout, budget)
+        logic.require(problem is None, f"{label}: {problem}")
 
 
 def _check_temperatures(audit: Audit, study: RolloutStudy) -> None:
@@ -69,22 +68,18 @@ def _check_temperatures(audit: Audit, study: RolloutStudy) -> None:
         stated = ptgs.references.get(policy)
         if not check.require(stated is not None and stated == own, f"pilots of {policy} at {stated}, but it has {own}"):
             continue
-        successes = Counter(
-            cell.task
-            for cell, one in study.rollouts.items()
-            if cell.policy == policy and one.won and one.index < ptgs.pilots
-        )
+        mine = [one for one in study.rollouts.values() if one.policy == policy]
+        successes = Counter(one.task for one in mine if one.index < ptgs.pilots and one.won)
         scored = {
             task.id: ptgs.temperature(policy, successes[task.id], schedule.temperature(task.id)) for task in study.tasks
         }
-        for cell, one in study.rollouts.items():
-            if cell.policy == policy:
-                expected = stated if one.index < ptgs.pilots else scored[cell.task]
-                check.require(
-                    one.temperature == expected,
-                    f"{study.label(cell)}: at {one.temperature}, not {expected} "
-                    f"({successes[cell.task]} of {ptgs.pilots} pilots succeeded)",
-                )
+        for one in mine:
+            expected = stated if one.index < ptgs.pilots else scored[one.task]
+            check.require(
+                one.temperature == expected,
+                f"{study.label(one.cell)}: at {one.temperature}, not {expected} "
+                f"({successes[one.task]} of {ptgs.pilots} pilots succeeded)",
+            )
 
 
 def _own_temperature(facts: Mapping[str, Any]) -> Any:
