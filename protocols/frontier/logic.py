@@ -27,9 +27,9 @@ def contradiction(config: FrontierConfig, key: Key, body: Any, body_of: Callable
             return next(trajectory_problems(trajectory, config), None)
         end = from_json(Endpoint, body)
         require_key(key, end.cell.key, "its place")
-        start = body_of(end.cell.cell.key)
-        trajectory = None if start is None else from_json(Trajectory, start)
-        return next(endpoint_problems(end, trajectory, config), None)
+        body = body_of(end.cell.cell.key)
+        start = None if body is None else from_json(Trajectory, body)
+        return next(endpoint_problems(end, start, config), None)
     except DataError as error:
         return str(error)
 
