@@ -110,10 +110,9 @@ def _prompt_facts_problems(kind: str, facts: Mapping[str, Any]) -> Iterator[str]
         yield "its chat template is stated to rewrite earlier replies, but its prompts show none as messages"
     if ("now" in facts or "now" in prompt) and not unknown and READER not in source:
         yield "its prompts are stated to show the time, which its template does not read"
-    if "token_limit_field" in sampling and (
-        kind != "openai" or sampling["token_limit_field"] == ModelOptions().token_limit_field
-    ):
-        yield f"its sampling has the token_limit_field {sampling['token_limit_field']!r:.40}, which it does not state"
+    field = sampling.get("token_limit_field")
+    if field is not None and (kind != "openai" or field == ModelOptions().token_limit_field):
+        yield f"its sampling has the token_limit_field {field!r:.40}, which no run of its kind states"
 
 
 def _is_time(now: Any) -> bool:
