@@ -10,16 +10,19 @@ import numpy as np
 from handoff.estimation.arrays import FloatArray
 from handoff.estimation.counting import empty_allowed
 from handoff.estimation.evaluation import Evaluated
+from handoff.estimation.intervals import kurtosis_freedom
 from handoff.estimation.resampling import Plan
 
 
 @attrs.frozen(eq=False)
 class Jackknife:
-    """Both arrays are NaN where leaving out one task leaves an estimand undefined."""
+    """All arrays are NaN where leaving out one task leaves an estimand undefined."""
 
     variance_E: FloatArray
     #: Satterthwaite's degrees of freedom; NaN also where there is no variance.
     freedom_E: FloatArray
+    #: The same, at most those of the kurtosis of the tasks' contributions (:func:`~.intervals.kurtosis_freedom`).
+    bounded_E: FloatArray
 
 
 def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
@@ -31,7 +34,7 @@ def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
     (F. E. Satterthwaite, Biometrics Bulletin 2, 1946): few when few strata carry the variance, as with rare arrivals.
     """
     values_ET = _without_each(evaluated, plan)
-    variance_E, squares_E = np.zeros((2, len(evaluated.estimands)))
+    variance_E, squares_E, fourths_E = np.zeros((3, len(evaluated.estimands)))
     for stratum in plan.strata:
         n = len(stratum.tasks)
         if n < 2:
@@ -41,8 +44,12 @@ def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
         part_E = (n - 1) / n * (off_EN**2).sum(axis=1)
         variance_E += part_E
         squares_E += part_E**2 / (n - 1)
+        fourths_E += ((n - 1) / n) ** 2 * (off_EN**4).sum(axis=1)
+    tasks_E = np.array([evaluated.depends_on(e).sum() for e in range(len(evaluated.estimands))])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Jackknife(variance_E, variance_E**2 / squares_E)
+        freedom_E = variance_E**2 / squares_E
+        kurtosis_E = tasks_E * fourths_E / variance_E**2
+        return Jackknife(variance_E, freedom_E, np.fmin(freedom_E, kurtosis_freedom(tasks_E, kurtosis_E)))
 
 
 def _without_each(evaluated: Evaluated, plan: Plan) -> FloatArray:

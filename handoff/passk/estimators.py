@@ -152,7 +152,8 @@ class LeaveOneOut(Estimator):
             return TaxEstimate(point, *ends)
         if variance <= SAME**2 and not measured.step_K[k]:
             return _refused(point, "refused: every task gives the same value, so an interval would have no width")
-        freedom = min(float(self.tasks - 1), kurtosis_freedom(off_T), measured.carriers - 1)
+        kurtosis = self.tasks * float((off_T**2) @ (off_T**2)) / max(float(off_T @ off_T) ** 2, 1e-300)
+        freedom = min(float(kurtosis_freedom(self.tasks, kurtosis)), measured.carriers - 1)
         critical, most = student(self.level, freedom), float(measured.most_K[k])
         note = None
         if measured.carriers < min(FEW, self.tasks):
