@@ -83,7 +83,7 @@ class Evaluation(Evaluated):
         self.points_E = np.array(points)
         self.ratios_E = tuple(ratios)
         self.floors_E = np.array(floors)
-        self.limits_E = np.array([_limit(estimand, table) for estimand in self.estimands])
+        self.limits_E = np.array([estimand.limit for estimand in self.estimands])
         self.counts_KT: IntArray = np.array(list(per_task.values()), np.int64).reshape(-1, len(table.tasks))
         self._index = {count: k for k, count in enumerate(per_task)}
 
@@ -122,10 +122,3 @@ def _floor(estimand: Estimand, sums: Observed, point: float) -> float:
         squares += (float(estimand(sums)[0]) - point) ** 2
     sums.raised = None
     return squares / 2
-
-
-def _limit(estimand: Estimand, table: Table) -> float:
-    """Nobody takes more actions than the budget."""
-    if estimand.kind == "mean" and table.budget is not None:
-        return float(table.budget)
-    return estimand.limit
