@@ -181,7 +181,8 @@ def _estimate(
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
         trials = effective_trials(point, variance, ratios[0].denominator, tasks)
-        return within(wilson(point, trials, student(level, design_freedom)), "score")
+        bounded = float(spread.bounded_E[e])
+        return within(wilson(point, trials, student(level, bounded if bounded > 0 else design_freedom)), "score")
     if math.isnan(variance):
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
     if design_freedom < 1:
