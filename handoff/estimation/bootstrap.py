@@ -175,14 +175,15 @@ def _estimate(
         notes.append("degenerate: every draw gives the same value, so the draws say nothing of uncertainty")
     if spread is None:
         return within(drawn.ends, "percentile")
-    variance = float(spread.variance_E[e])
+    variance, limit = float(spread.variance_E[e]), float(evaluated.limits_E[e])
     if estimand.kind == "rate":
         tasks = ratios[0].tasks
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
         trials = effective_trials(point, variance, ratios[0].denominator, tasks)
         bounded = float(spread.bounded_E[e])
-        return within(wilson(point, trials, student(level, bounded if bounded > 0 else design_freedom)), "score")
+        ends = wilson(point, trials, student(level, bounded if bounded > 0 else design_freedom))
+        return within(clipped(ends, 0.0, limit), "score")
     if math.isnan(variance):
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
     if design_freedom < 1:
@@ -192,12 +193,11 @@ def _estimate(
     percentiles = drawn.ends if enough else None
     freedom, bounded = float(spread.freedom_E[e]), float(spread.bounded_E[e])
     floor = float(evaluated.floors_E[e])
-    ends = interval(point, Spread(variance, bounded, freedom, floor, design_freedom, percentiles), level)
-    if ends is None:
+    reach = interval(point, Spread(variance, bounded, freedom, floor, design_freedom, percentiles), level)
+    if reach is None:
         return without("refused: every draw gives the same value, so an interval would have no width")
-    limit = float(evaluated.limits_E[e])
     least = 0.0 if estimand.kind == "mean" else -limit
-    return within(clipped(ends, least, limit), "student" if percentiles is None else "rescaled")
+    return within(clipped(reach, least, limit), "student" if percentiles is None else "rescaled")
 
 
 def _shares(

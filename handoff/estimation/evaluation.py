@@ -83,7 +83,8 @@ class Evaluation(Evaluated):
         self.points_E = np.array(points)
         self.ratios_E = tuple(ratios)
         self.floors_E = np.array(floors)
-        self.limits_E = np.array([estimand.limit for estimand in self.estimands])
+        limits = (_limit(one, table, point) for one, point in zip(self.estimands, points, strict=True))
+        self.limits_E = np.array(list(limits))
         self.counts_KT: IntArray = np.array(list(per_task.values()), np.int64).reshape(-1, len(table.tasks))
         self._index = {count: k for k, count in enumerate(per_task)}
 
@@ -122,3 +123,15 @@ def _floor(estimand: Estimand, sums: Observed, point: float) -> float:
         squares += (float(estimand(sums)[0]) - point) ** 2
     sums.raised = None
     return squares / 2
+
+
+def _limit(estimand: Estimand, table: Table, point: float) -> float:
+    """The largest size that the value can have.
+
+    A mean number of actions is at most the budget.  Nobody acts within 0 actions, so where no task begins on the
+    frontier, the arrivals within 0 actions are 0 and nothing else.
+    """
+    steps = [value for name, value in estimand.arguments if name.endswith("steps")]
+    if steps and not any(steps) and point == 0:
+        return 0.0
+    return estimand.limit if estimand.kind != "mean" or table.budget is None else float(table.budget)

@@ -39,7 +39,8 @@ def wilson(point: float, trials: float, critical: float) -> tuple[float, float]:
     square = critical**2 / trials
     centre = (point + square / 2) / (1 + square)
     half = critical / (1 + square) * np.sqrt(point * (1 - point) / trials + square / (4 * trials))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    low, high = max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    return min(low, point), max(high, point)  # rounding would leave out a rate of 0 or 1
 
 
 def effective_trials(point: float, variance: float, trials: int, tasks: int) -> float:

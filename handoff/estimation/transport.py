@@ -19,7 +19,7 @@ import numpy as np
 
 from handoff.canonical import differing_keys
 from handoff.errors import UsageError
-from handoff.estimation.arrays import BoolArray, FloatArray
+from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap
 from handoff.estimation.counting import Ratio
 from handoff.estimation.estimands import Argument, Estimand, declare, estimand
@@ -153,16 +153,6 @@ class Prediction(Evaluated):
         self.limits_E = np.array([one.limit for one in self.estimands])
         self.floors_E = self._floors()
 
-    def depends_on(self, e: int) -> BoolArray:
-        here = len(self._here.table.tasks)
-        quantity = self.estimands[e].name.removeprefix("transport_")
-        depends_T = super().depends_on(e)
-        if quantity in ("reach_gap", "observed"):
-            depends_T[here:] = False
-        elif quantity == "external_gap":
-            depends_T[:here] = False
-        return depends_T
-
     def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
         draws = sums[0][None].shape[1]
         parts = []
@@ -257,6 +247,31 @@ class Transport:
         }
 
 
+#: Quantities of one table, by the name that the estimand has there.
+ALONE = {"reach_gap": "reach_gap", "completion_gap": "external_gap", "interaction": "observed"}
+
+
+def _of_one_table(prediction: Prediction, intervals: Intervals) -> dict[tuple[str, str | None], Estimate]:
+    """What concerns one of the tables, as that table's own estimates have it, by quantity and type."""
+    return {
+        (f"transport_{ALONE[one.estimand.name]}", one.estimand.type): one
+        for part in prediction.parts
+        for one in bootstrap(part, plan_of(part.table.strata, intervals.method), intervals).estimates
+    }
+
+
+def _key(estimand: Estimand) -> tuple[str, str | None]:
+    return estimand.name, estimand.type
+
+
+def _with_interval_of(one: Estimate, alone: Estimate | None) -> Estimate:
+    """The same estimate with the interval of ``alone``: one estimand has one interval wherever it is printed."""
+    if alone is None:
+        return one
+    names = ("low", "high", "reason", "interval_reason", "interval", "excluded", "notes")
+    return attrs.evolve(one, **{name: getattr(alone, name) for name in names})
+
+
 def transport(
     target: Sample, external: Sample, pair: tuple[str, str, str, str], intervals: Intervals = Intervals()
 ) -> Transport:
@@ -268,6 +283,10 @@ def transport(
     prediction = Prediction(target.table, external.table, pair)
     plan = joined(*(plan_of(sample.table.strata, intervals.method) for sample in (target, external)))
     estimates = bootstrap(prediction, plan, intervals)
+    if intervals.method != "paper":
+        alone = _of_one_table(prediction, intervals)
+        both = (_with_interval_of(one, alone.get(_key(one.estimand))) for one in estimates.estimates)
+        estimates = attrs.evolve(estimates, estimates=tuple(both))
     missing = tuple(
         one.estimand.type
         for one in estimates.estimates
