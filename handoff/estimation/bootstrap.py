@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from handoff.errors import UsageError
 from handoff.estimation.counting import Ratio
@@ -181,8 +182,8 @@ def _estimate(
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
         trials = effective_trials(point, variance, ratios[0].denominator, tasks)
-        bounded = float(spread.bounded_E[e])
-        ends = wilson(point, trials, student(level, bounded if bounded > 0 else design_freedom))
+        freedom = float(np.fmin(spread.kurtosis_E[e], design_freedom))
+        ends = wilson(point, trials, student(level, freedom))
         return within(clipped(ends, 0.0, limit), "score")
     if math.isnan(variance):
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
@@ -191,9 +192,8 @@ def _estimate(
     if not enough:
         notes.append(f"{lost}: the interval is Student's t alone")
     percentiles = drawn.ends if enough else None
-    freedom, bounded = float(spread.freedom_E[e]), float(spread.bounded_E[e])
-    floor = float(evaluated.floors_E[e])
-    reach = interval(point, Spread(variance, bounded, freedom, floor, design_freedom, percentiles), level)
+    freedom, floor = float(spread.freedom_E[e]), float(evaluated.floors_E[e])
+    reach = interval(point, Spread(variance, freedom, floor, design_freedom, percentiles), level)
     if reach is None:
         return without("refused: every draw gives the same value, so an interval would have no width")
     least = 0.0 if estimand.kind == "mean" else -limit

@@ -78,13 +78,11 @@ class Spread:
     #: The jackknife variance and its degrees of freedom; NaN freedom where there is no variance.
     variance: float
     freedom: float
-    #: The degrees of freedom that the percentiles below were taken for.
-    percentile_freedom: float
     #: Variance of one discordant episode.
     floor: float
     #: Tasks minus strata, of those that the estimand depends on.
     design_freedom: int
-    #: Percentiles of the draws (:func:`expanded`), if there are enough.
+    #: Percentiles of the draws for ``freedom`` (:func:`expanded`), if there are enough.
     percentiles: tuple[float, float] | None = None
 
 
@@ -114,7 +112,7 @@ def interval(point: float, spread: Spread, level: float) -> tuple[float, float] 
     half = student(level, freedom) * math.sqrt(variance)
     low, high = point - half, point + half
     if spread.percentiles is not None and seen:
-        wider = math.sqrt(variance / spread.variance) * student(level, own) / student(level, spread.percentile_freedom)
+        wider = math.sqrt(variance / spread.variance)
         low = min(low, point + (spread.percentiles[0] - point) * wider)
         high = max(high, point + (spread.percentiles[1] - point) * wider)
     return low, high

@@ -10,7 +10,7 @@ import numpy as np
 from handoff.estimation.arrays import FloatArray, IntArray
 from handoff.estimation.counting import empty_allowed
 from handoff.estimation.evaluation import Evaluated
-from handoff.estimation.intervals import kurtosis_freedom
+from handoff.estimation.intervals import SAME, kurtosis_freedom
 from handoff.estimation.resampling import Plan
 
 #: Tasks that are left out at a time, one each.
@@ -22,10 +22,10 @@ class Jackknife:
     """All arrays are NaN where leaving out one task leaves an estimand undefined."""
 
     variance_E: FloatArray
-    #: Satterthwaite's degrees of freedom; NaN also where there is no variance.
+    #: Satterthwaite's degrees of freedom, at most ``kurtosis_E``; NaN also where there is no variance.
     freedom_E: FloatArray
-    #: The same, at most those of the kurtosis of the tasks' contributions (:func:`~.intervals.kurtosis_freedom`).
-    bounded_E: FloatArray
+    #: Degrees of freedom by the kurtosis of the tasks' contributions (:func:`~.intervals.kurtosis_freedom`).
+    kurtosis_E: FloatArray
 
 
 def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
@@ -33,11 +33,14 @@ def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
 
     Stratum h of n_h tasks adds v_h = (n_h - 1) / n_h * sum over its tasks of (theta_(hi) - mean theta_(h.))^2, where
     its other tasks weigh n_h / (n_h - 1) while one is out.  The degrees of freedom are
-    (sum v_h)^2 / sum(v_h^2 / (n_h - 1))
-    (F. E. Satterthwaite, Biometrics Bulletin 2, 1946): few when few strata carry the variance, as with rare arrivals.
+    (sum v_h)^2 / sum(v_h^2 / (n_h + 1)) - 2,
+    at least 1 and at most those of the strata with a variance: few when few strata carry it, as with rare arrivals.
+    This is the rule of F. E. Satterthwaite (Biometrics Bulletin 2, 1946), (sum V_h)^2 / sum(V_h^2 / (n_h - 1)) for the
+    true variances V_h, with unbiased squares: the mean of v_h^2 is (n_h + 1) / (n_h - 1) V_h^2 for normal values.
+    Plain v_h^2 would give a third of the degrees of freedom where each type has two tasks.
     """
     values_ET = _without_each(evaluated, plan)
-    variance_E, squares_E, fourths_E = np.zeros((3, len(evaluated.estimands)))
+    variance_E, squares_E, fourths_E, most_E = np.zeros((4, len(evaluated.estimands)))
     for stratum in plan.strata:
         n = len(stratum.tasks)
         if n < 2:
@@ -46,13 +49,14 @@ def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
         off_EN = values_EN - values_EN.mean(axis=1, keepdims=True)
         part_E = (n - 1) / n * (off_EN**2).sum(axis=1)
         variance_E += part_E
-        squares_E += part_E**2 / (n - 1)
+        squares_E += part_E**2 / (n + 1)
+        most_E += (part_E > SAME) * (n - 1)
         fourths_E += ((n - 1) / n) ** 2 * (off_EN**4).sum(axis=1)
     tasks_E = np.array([evaluated.depends_on(e).sum() for e in range(len(evaluated.estimands))])
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom_E = variance_E**2 / squares_E
-        kurtosis_E = tasks_E * fourths_E / variance_E**2
-        return Jackknife(variance_E, freedom_E, np.fmin(freedom_E, kurtosis_freedom(tasks_E, kurtosis_E)))
+        freedom_E = np.clip(variance_E**2 / squares_E - 2, 1.0, np.maximum(most_E, 1.0))
+        kurtosis_E = kurtosis_freedom(tasks_E, tasks_E * fourths_E / variance_E**2)
+    return Jackknife(variance_E, np.fmin(freedom_E, kurtosis_E), kurtosis_E)
 
 
 def _without_each(evaluated: Evaluated, plan: Plan) -> FloatArray:

@@ -22,7 +22,7 @@ from handoff.estimation.draws import distributions
 from handoff.estimation.estimands import Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluation
 from handoff.estimation.intervals import effective_trials, expanded, student, wilson
-from handoff.estimation.jackknife import jackknife
+from handoff.estimation.jackknife import Jackknife, jackknife
 from handoff.estimation.lookup import packing
 from handoff.estimation.method import Intervals
 from handoff.estimation.quantiles import order_statistics, quantiles
@@ -143,16 +143,46 @@ def test_rescaled_draws_have_the_variance_of_a_stratified_mean_and_ordinary_ones
     assert variance["paper"] == pytest.approx(exact * 4 / 5, rel=0.04)
 
 
-def test_jackknife_degrees_of_freedom_are_welch_satterthwaites() -> None:
-    rng = np.random.default_rng(2)
-    arrived_WTS = np.concatenate([rng.random((1, 8, 4)) < 0.2, rng.random((1, 8, 4)) < 0.6], axis=1)
+def jackknife_of(arrived_TS: np.ndarray, strata: tuple[str, ...]) -> Jackknife:
+    """Of Reach alone, for these arrivals."""
+    tasks, slots = arrived_TS.shape
     table = Table(
-        ("w",), (), tuple(f"{t:02d}" for t in range(16)), ("a",) * 8 + ("b",) * 8, (0, 1, 2, 3), arrived_WTS,
-        np.zeros((1, 0, 16, 4), bool),
+        ("w",), (), tuple(f"{t:02d}" for t in range(tasks)), strata, tuple(range(slots)), arrived_TS[None],
+        np.zeros((1, 0, tasks, slots), bool),
     )  # fmt: skip
-    found = jackknife(Evaluation(table, [estimand("reach", reacher="w")]), rescaled(table.strata))
-    mean_T = arrived_WTS[0].mean(axis=1)
-    assert found.freedom_E[0] == pytest.approx(stats.ttest_ind(mean_T[:8], mean_T[8:], equal_var=False).df)
+    return jackknife(Evaluation(table, [estimand("reach", reacher="w")]), rescaled(strata))
+
+
+def test_jackknife_degrees_of_freedom_are_satterthwaites_with_unbiased_squares() -> None:
+    rng = np.random.default_rng(2)
+    arrived_TS = np.concatenate([rng.random((6, 4)) < 0.2, rng.random((10, 4)) < 0.6])
+    mean_T = arrived_TS.mean(axis=1)
+    parts = [len(own_T) * np.var(own_T, ddof=1) for own_T in (mean_T[:6], mean_T[6:])]  # of the sum of all 16 means
+    expected = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / 11) - 2
+    made = jackknife_of(arrived_TS, ("a",) * 6 + ("b",) * 10)
+    assert made.variance_E[0] == pytest.approx(sum(parts) / 16**2)
+    assert made.freedom_E[0] == pytest.approx(min(expected, 14, made.kurtosis_E[0]))
+
+
+def test_degrees_of_freedom_are_at_most_those_of_the_types_that_vary() -> None:
+    # Two of four types of two tasks each have the whole variance, half and half: (2 v)^2 / (2 v^2 / 3) - 2 = 4, of 2.
+    arrived_TS = np.array([[1], [0], [1], [0], [1], [1], [0], [0]], bool)
+    assert jackknife_of(arrived_TS, tuple("aabbccdd")).freedom_E[0] == 2
+    # All four alike: (4 v)^2 / (4 v^2 / 3) - 2 = 10, of 4.
+    assert jackknife_of(np.array([[1], [0]] * 4, bool), tuple("aabbccdd")).freedom_E[0] == 4
+    # One type alone: v^2 / (v^2 / 3) - 2 = 1.
+    arrived_TS = np.array([[1], [0], [1], [1], [1], [1], [0], [0]], bool)
+    assert jackknife_of(arrived_TS, tuple("aabbccdd")).freedom_E[0] == 1
+
+
+def test_a_score_interval_has_the_degrees_of_freedom_of_the_design_or_of_the_kurtosis() -> None:
+    table = paper_tables.unseen()
+    one = estimand("reach", reacher="sft")
+    made = jackknife(Evaluation(table, [one]), rescaled(table.strata))
+    freedom = min(24.0, float(made.kurtosis_E[0]))
+    trials = effective_trials(16 / 120, float(made.variance_E[0]), 120, 30)
+    found = estimate(table, [one], Intervals(draws=100)).estimates[0]
+    assert (found.low, found.high) == pytest.approx(wilson(16 / 120, trials, stats.t.ppf(0.975, freedom)))
 
 
 def test_percentiles_are_numpys() -> None:
