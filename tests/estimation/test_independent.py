@@ -164,7 +164,7 @@ def default_interval(table: Table, one: Estimand, drawn: list[float]) -> tuple[f
     point = rows.value(one)
     numerators = list(dict.fromkeys(rows.asked))
     variance = squares = fourths = 0.0
-    design = tasks = 0
+    design = tasks = varied = 0
     for stratum in strata_of(table):
         n = len(stratum)
         if one.type in (None, table.strata[stratum[0]]):
@@ -177,16 +177,17 @@ def default_interval(table: Table, one: Estimand, drawn: list[float]) -> tuple[f
             values.append(Rows(table, weight_T, one.type).value(one))
         off = np.array(values) - np.mean(values)
         part = (n - 1) / n * float((off**2).sum())
-        variance, squares = variance + part, squares + part**2 / (n - 1)
+        variance, squares = variance + part, squares + part**2 / (n + 1)
+        varied += n - 1 if part > 1e-18 else 0
         fourths += ((n - 1) / n) ** 2 * float((off**4).sum())
     defined = variance > 1e-18
-    own = math.nan
+    own = kurtosis = float(design)
     if defined:
-        own = variance**2 / squares
+        kurtosis = float(tasks - 1)
         if tasks > 3:
-            own = min(
-                own, max(1.0, min(tasks - 1, 2 * tasks / (tasks * fourths / variance**2 - (tasks - 3) / (tasks - 1))))
-            )
+            kurtosis = 2 * tasks / (tasks * fourths / variance**2 - (tasks - 3) / (tasks - 1))
+            kurtosis = max(1.0, min(tasks - 1, kurtosis))
+        own = min(kurtosis, max(1.0, min(varied, variance**2 / squares - 2)))
     if one.kind == "rate":
         # The second thing asked: how many tasks and trials the denominator has.
         below = denominators(table, one)
@@ -197,7 +198,7 @@ def default_interval(table: Table, one: Estimand, drawn: list[float]) -> tuple[f
             trials = float(np.count_nonzero(below))
         elif defined:
             trials = min(trials, point * (1 - point) / variance)
-        z = student(own if defined else design)
+        z = student(min(kurtosis, design))
         centre = (point + z * z / 2 / trials) / (1 + z * z / trials)
         half = z / (1 + z * z / trials) * math.sqrt(point * (1 - point) / trials + z * z / 4 / trials**2)
         return max(0.0, centre - half), min(1.0, centre + half)
@@ -215,13 +216,13 @@ def default_interval(table: Table, one: Estimand, drawn: list[float]) -> tuple[f
     low, high = point - half, point + half
     kept = [value for value in drawn if not math.isnan(value)]
     if defined and design >= 10 and len(drawn) - len(kept) <= 0.01 * len(drawn):
-        plain = variance**2 / squares
-        share = NormalDist().cdf(-student(plain))
-        wider = math.sqrt(total / variance) * student(own) / student(plain)
+        share = NormalDist().cdf(-student(own))
+        wider = math.sqrt(total / variance)
         low = min(low, point + (percentile(kept, share) - point) * wider)
         high = max(high, point + (percentile(kept, 1 - share) - point) * wider)
     limit = {"interaction": 2, "survivor_interaction": 2, "survivor_minus_interaction": 4, "state_term": 2}
-    most = math.inf if one.kind == "mean" else limit.get(one.name, 1)
+    budget = math.inf if table.budget is None else table.budget
+    most = budget if one.kind == "mean" else limit.get(one.name, 1)
     return max(low, 0.0 if one.kind == "mean" else -most), min(high, most)
 
 
