@@ -41,6 +41,8 @@ from handoff.estimation.table import Table
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
+#: How a remark ends that says why percentiles took no part.
+T_ALONE = "the interval is Student's t alone"
 
 
 @attrs.frozen
@@ -66,6 +68,11 @@ class Estimate:
     @property
     def degenerate(self) -> bool:
         return any(note.startswith("degenerate") for note in self.notes)
+
+    @property
+    def mark(self) -> str | None:
+        """The remark that belongs beside the interval wherever it is printed."""
+        return next((note for note in self.notes if note.endswith(T_ALONE)), None)
 
     def to_json(self) -> dict[str, Any]:
         only = self.ratios[0] if len(self.ratios) == 1 else None
@@ -190,7 +197,7 @@ def _estimate(
     if design_freedom < 1:
         return without("refused: one task shows no variance between tasks")
     if not enough:
-        notes.append(f"{lost}: the interval is Student's t alone")
+        notes.append(f"{lost}: {T_ALONE}")
     percentiles = drawn.ends if enough else None
     freedom, floor = float(spread.freedom_E[e]), float(evaluated.floors_E[e])
     reach = interval(point, Spread(variance, freedom, floor, design_freedom, percentiles), level)

@@ -33,7 +33,7 @@ class Measure:
     #: Counts, where the estimand is one ratio.
     numerator: int | None = None
     denominator: int | None = None
-    #: Why the point or the interval is missing.
+    #: Why the point or the interval is missing, or what to bear in mind with it.
     note: str | None = None
 
 

@@ -138,7 +138,7 @@ def measure(estimate: Estimate) -> Measure:
         estimate.high,
         only.numerator if only else None,
         only.denominator if only else None,
-        estimate.reason or estimate.interval_reason,
+        estimate.reason or estimate.interval_reason or estimate.mark,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from handoff.estimation.bootstrap import Estimate
+from handoff.estimation.estimands import estimand
 from handoff.report.format import (
     Measure,
     decimal_with_interval,
@@ -12,7 +15,7 @@ from handoff.report.format import (
     points_with_interval,
     rate_with_interval,
 )
-from handoff.report.sheet import gap, mean, quantity, rate
+from handoff.report.sheet import gap, mean, measure, quantity, rate
 
 
 def of(point: float, low: float, high: float) -> Measure:
@@ -50,3 +53,11 @@ def test_a_point_has_the_digits_of_its_interval_in_sentences_and_cells() -> None
     assert [make(narrow).text for make in (rate, gap)] == ["99.982%", "+99.982"]
     assert mean(of(7.01, 7.0, 7.02)).text == "7.01"
     assert quantity(of(7.01, 7.0, 7.02), 1).text == "7.01"
+
+
+def test_a_remark_on_an_interval_of_few_states_is_printed_beside_it() -> None:
+    lost = "300 of 1,000 draws (30.00%) have an empty denominator, more than 1%: the interval is Student's t alone"
+    one = estimand("solver_effect", reacher="sft", a="sft", b="rl")
+    made = Estimate(one, 0.5, 0.1, 0.9, (), interval="student", notes=("only one task of type a", lost))
+    assert gap(measure(made)).note == lost
+    assert gap(measure(attrs.evolve(made, notes=()))).note is None
