@@ -43,17 +43,27 @@ def wilson(point: float, trials: float, critical: float) -> tuple[float, float]:
     return min(low, point), max(high, point)  # rounding would leave out a rate of 0 or 1
 
 
-def effective_trials(point: float, variance: float, trials: int, tasks: int) -> float:
+def normal(level: float) -> float:
+    """Two-sided critical value of the normal distribution."""
+    return float(special.ndtri((1 + level) / 2))
+
+
+def effective_trials(point: float, variance: float, trials: int, tasks: int, level: float, freedom: float) -> float:
     """The independent trials that would leave a rate as unsure as ``variance`` says: point (1 - point) / variance.
 
-    Never more than the ``trials`` made.  A rate of 0 or 1 shows no variance; then each of the ``tasks`` counts as one
-    trial, as if the seed slots of a task all had to agree.
+    They are fewer by the square of the normal over Student's critical value, as the variance is known by so few degrees
+    of freedom, and never more than the ``trials`` made (E. L. Korn and B. I. Graubard, "Confidence intervals for
+    proportions with small expected number of positive counts estimated from survey data", Survey Methodology 24, 1998;
+    with Wilson's interval: N. Dean and M. Pagano, "Evaluating confidence interval methods for binomial proportions in
+    clustered surveys", Journal of Survey Statistics and Methodology 3, 2015).  A rate of 0 or 1 shows no variance; then
+    each of the ``tasks`` counts as one trial, as if the seed slots of a task all had to agree.
     """
+    share = (normal(level) / student(level, freedom)) ** 2
     if point in (0.0, 1.0):
-        return float(tasks)
+        return share * tasks
     if variance <= 0:
         return float(trials)
-    return min(float(trials), point * (1 - point) / variance)
+    return min(float(trials), share * point * (1 - point) / variance)
 
 
 def kurtosis_freedom(values_E: ArrayLike, kurtosis_E: ArrayLike) -> FloatArray:
