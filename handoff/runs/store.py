@@ -300,8 +300,8 @@ class Store:
             # Others are replaced as a whole; to these lines are added, and a second name of one would change as well.
             if path.exists() and path.stat().st_nlink > 1:
                 raise StoreError(
-                    f"{path} has a second name elsewhere (a hard link), which would change too; put a copy of it there, "
-                    "or choose another --out"
+                    f"{path} has a second name elsewhere (a hard link), which would change too; put a copy "
+                    "of it there, or choose another --out"
                 )
         self._cut(records_path, length, lines.rest)
         self._cut(journal_path, kept, entries.rest)
