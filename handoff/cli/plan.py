@@ -42,8 +42,8 @@ Solve is guessed by solver, or by reacher/solver where it depends on who reached
     help="How much tasks of a type differ (s.d. on the logit scale), with guesses.",
 )  # fmt: skip
 @click.option(
-    "--pairing", type=numbers.Real(0, 1), default=0.5, show_default=True,
-    help="Share of seeds on which paired arms act on one random number.",
+    "--pairing", type=numbers.Real(0, 1),
+    help="Share of seeds on which paired arms act on one random number.  [default: learned from a pilot, else 0.5]",
 )  # fmt: skip
 @click.option("--repeats", type=numbers.Whole(10, 100_000), default=200, show_default=True, help="Studies per size.")
 @click.option("--max-tasks", type=numbers.Whole(2, 10_000), default=100, show_default=True, help="Most tasks per type.")
@@ -60,7 +60,7 @@ def plan(
     seeds: str,
     types: int,
     spread: float,
-    pairing: float,
+    pairing: float | None,
     repeats: int,
     max_tasks: int,
     intervals: dict[str, Any],
@@ -72,17 +72,25 @@ def plan(
     from handoff.errors import UsageError
     from handoff.planning import population
     from handoff.planning import power as planning
+    from handoff.planning.pairing import ASSUMED, Pairing, learned
     from handoff.report import statistics
 
     if (pilot is None) == (not reach and not solve):
         raise UsageError("give guesses (--reach and --solve) or a pilot's table (--pilot), one of them")
+    told: Pairing | None = None
     if pilot is not None:
-        design = population.from_pilot(inputs.load_table(pilot), pairing=pairing)
+        table = inputs.load_table(pilot)
+        design = population.from_pilot(table)
+        if pairing is None:
+            told = learned(table, design)
+            pairing = told.share
+        design = attrs.evolve(design, pairing=pairing)
     else:
         guesses = population.spread_out(
             bootstrap_options.assigned("--reach", reach), bootstrap_options.assigned("--solve", solve)
         )
-        design = population.from_guesses(*guesses, types=types, spread=spread, pairing=pairing)
+        share = ASSUMED if pairing is None else pairing
+        design = population.from_guesses(*guesses, types=types, spread=spread, pairing=share)
     question = planning.question(estimand, design, *(bootstrap_options.names(pair) or ()))
     curves = [
         planning.curve(
@@ -98,7 +106,12 @@ def plan(
         for slots in bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
     ]
     if as_json:
-        click.echo(json.dumps({"curves": [one.to_json() for one in curves]}, indent=2, allow_nan=False))
+        form: dict[str, Any] = {"curves": [one.to_json() for one in curves]}
+        if told is not None:
+            form["pairing"] = attrs.asdict(told)
+        click.echo(json.dumps(form, indent=2, allow_nan=False))
         return
+    if told is not None:
+        click.echo(str(told))
     for one in curves:
         statistics.show_curve(console(), one)
