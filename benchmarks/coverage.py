@@ -9,8 +9,8 @@ counted apart, and coverage is that of the intervals given.  The standard error 
 4,000 repeats and 1.3 at the 300 of --quick.
 
 The last line is one JSON object: ``worst`` (by family: the least coverage of the default interval with its design and
-estimand), ``most_refused`` (by family, likewise), and ``coverage``, ``width`` and ``refused``, each {design: {estimand:
-share}}, also with ``_paper``.
+estimand), ``most_covered`` and ``most_refused`` (by family, likewise), and ``coverage``, ``width`` and ``refused``,
+each {design: {estimand: share}}, also with ``_paper``.
 """
 
 from __future__ import annotations
@@ -346,10 +346,11 @@ def main() -> None:
                 print(f"{key:24}{cells[0][0]:>10}{cells[0][1]:>8}{'/'.join(cells[1]):>16}{'/'.join(cells[2]):>16}")
     if options.markdown:
         _markdown(report, homes)
-    worst, refused = ({family: _extreme(report[kind], [n for n in homes if homes[n] == family], which)
+    worst, most, refused = ({family: _extreme(report[kind], [n for n in homes if homes[n] == family], which)
                        for family in dict.fromkeys(homes.values())}
-                      for kind, which in (("coverage", min), ("refused", max)))  # fmt: skip
-    print(json.dumps({"worst": worst, "most_refused": refused, "repeats": number, **report}, allow_nan=False))
+                      for kind, which in (("coverage", min), ("coverage", max), ("refused", max)))  # fmt: skip
+    extremes = {"worst": worst, "most_covered": most, "most_refused": refused}
+    print(json.dumps({**extremes, "repeats": number, **report}, allow_nan=False))
 
 
 def _extreme(shares: dict[str, dict[str, float | None]], names: list[str], which: Callable[..., Any]) -> Any:

@@ -24,14 +24,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from handoff.errors import UsageError
 from handoff.estimation.counting import Ratio
 from handoff.estimation.draws import Distribution, distributions
 from handoff.estimation.estimands import Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
-from handoff.estimation.intervals import Spread, clipped, effective_trials, expanded, interval, student, wilson
+from handoff.estimation.intervals import Spread, clipped, effective_trials, expanded, interval, normal, wilson
 from handoff.estimation.jackknife import Jackknife, jackknife
 from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import Plan, plan_of
@@ -188,9 +187,9 @@ def _estimate(
         tasks = ratios[0].tasks
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
-        trials = effective_trials(point, variance, ratios[0].denominator, tasks)
-        freedom = float(np.fmin(spread.kurtosis_E[e], design_freedom))
-        ends = wilson(point, trials, student(level, freedom))
+        freedom = float(spread.freedom_E[e]) if spread.freedom_E[e] > 0 else design_freedom
+        trials = effective_trials(point, variance, ratios[0].denominator, tasks, level, freedom)
+        ends = wilson(point, trials, normal(level))
         return within(clipped(ends, 0.0, limit), "score")
     if math.isnan(variance):
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")

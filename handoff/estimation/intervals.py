@@ -43,17 +43,27 @@ def wilson(point: float, trials: float, critical: float) -> tuple[float, float]:
     return min(low, point), max(high, point)  # rounding would leave out a rate of 0 or 1
 
 
-def effective_trials(point: float, variance: float, trials: int, tasks: int) -> float:
+def normal(level: float) -> float:
+    """Two-sided critical value of the normal distribution."""
+    return float(special.ndtri((1 + level) / 2))
+
+
+def effective_trials(point: float, variance: float, trials: int, tasks: int, level: float, freedom: float) -> float:
     """The independent trials that would leave a rate as unsure as ``variance`` says: point (1 - point) / variance.
 
-    Never more than the ``trials`` made.  A rate of 0 or 1 shows no variance; then each of the ``tasks`` counts as one
-    trial, as if the seed slots of a task all had to agree.
+    They are fewer by the square of the normal over Student's critical value, as the variance is known by so few degrees
+    of freedom, and never more than the ``trials`` made (E. L. Korn and B. I. Graubard, "Confidence intervals for
+    proportions with small expected number of positive counts estimated from survey data", Survey Methodology 24, 1998;
+    with Wilson's interval: N. Dean and M. Pagano, "Evaluating confidence interval methods for binomial proportions in
+    clustered surveys", Journal of Survey Statistics and Methodology 3, 2015).  A rate of 0 or 1 shows no variance; then
+    each of the ``tasks`` counts as one trial, as if the seed slots of a task all had to agree.
     """
+    share = (normal(level) / student(level, freedom)) ** 2
     if point in (0.0, 1.0):
-        return float(tasks)
+        return share * tasks
     if variance <= 0:
         return float(trials)
-    return min(float(trials), point * (1 - point) / variance)
+    return min(float(trials), share * point * (1 - point) / variance)
 
 
 def kurtosis_freedom(values_E: ArrayLike, kurtosis_E: ArrayLike) -> FloatArray:
@@ -90,28 +100,36 @@ class Spread:
 PSEUDO, PSEUDO_ALONE = 1.0, 1.5
 
 
-def interval(point: float, spread: Spread, level: float) -> tuple[float, float] | None:
-    """Both ends; ``None`` if the interval would have no width.
+def with_pseudo(spread: Spread) -> tuple[float, float]:
+    """The variance with the pseudo-episodes, and its degrees of freedom.
 
     To the variance of a contrast one discordant pseudo-episode is added (A. Agresti and Y. Min, "Effects and
     non-effects of paired identical observations in comparing proportions with binary matched-pairs data", Statistics in
     Medicine 23 (2004); D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial
     proportions based on paired data", Journal of Educational and Behavioral Statistics 37 (2012)), with the degrees of
-    freedom of the design: Satterthwaite's rule for the sum.  The interval reaches as far as Student's t or the
-    percentiles, widened alike, whichever is farther: t fails where a product is skewed, percentiles where few draws
-    differ.
+    freedom of the design: Satterthwaite's rule for the sum.
     """
-    seen = spread.variance > SAME
+    seen = spread.variance if spread.variance > SAME else 0.0
     extra = spread.floor * (PSEUDO if seen else PSEUDO_ALONE)
-    variance = (spread.variance if seen else 0.0) + extra
-    if not variance > SAME:
-        return None
     design = max(1.0, float(spread.design_freedom))
     own = max(1.0, spread.freedom) if seen and spread.freedom > 0 else design
-    freedom = variance**2 / ((spread.variance**2 / own if seen else 0.0) + extra**2 / design)
+    variance = seen + extra
+    freedom = variance**2 / (seen**2 / own + extra**2 / design) if variance > SAME else design
+    return variance, freedom
+
+
+def interval(point: float, spread: Spread, level: float) -> tuple[float, float] | None:
+    """Both ends; ``None`` if the interval would have no width.
+
+    It reaches as far as Student's t or the percentiles, both with the pseudo-episodes (:func:`with_pseudo`), whichever
+    is farther: t fails where a product is skewed, percentiles where few draws differ.
+    """
+    variance, freedom = with_pseudo(spread)
+    if not variance > SAME:
+        return None
     half = student(level, freedom) * math.sqrt(variance)
     low, high = point - half, point + half
-    if spread.percentiles is not None and seen:
+    if spread.percentiles is not None and spread.variance > SAME:
         wider = math.sqrt(variance / spread.variance)
         low = min(low, point + (spread.percentiles[0] - point) * wider)
         high = max(high, point + (spread.percentiles[1] - point) * wider)

@@ -19,13 +19,12 @@ CHUNK = 2048
 
 @attrs.frozen(eq=False)
 class Jackknife:
-    """All arrays are NaN where leaving out one task leaves an estimand undefined."""
+    """Both arrays are NaN where leaving out one task leaves an estimand undefined."""
 
     variance_E: FloatArray
-    #: Satterthwaite's degrees of freedom, at most ``kurtosis_E``; NaN also where there is no variance.
+    #: Satterthwaite's degrees of freedom, at most those of the kurtosis of the tasks' contributions
+    #: (:func:`~.intervals.kurtosis_freedom`); NaN also where there is no variance.
     freedom_E: FloatArray
-    #: Degrees of freedom by the kurtosis of the tasks' contributions (:func:`~.intervals.kurtosis_freedom`).
-    kurtosis_E: FloatArray
 
 
 def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
@@ -55,8 +54,8 @@ def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
     tasks_E = np.array([evaluated.depends_on(e).sum() for e in range(len(evaluated.estimands))])
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom_E = np.clip(variance_E**2 / squares_E - 2, 1.0, np.maximum(most_E, 1.0))
-        kurtosis_E = kurtosis_freedom(tasks_E, tasks_E * fourths_E / variance_E**2)
-    return Jackknife(variance_E, np.fmin(freedom_E, kurtosis_E), kurtosis_E)
+        most_E = kurtosis_freedom(tasks_E, tasks_E * fourths_E / variance_E**2)
+    return Jackknife(variance_E, np.fmin(freedom_E, most_E))
 
 
 def _without_each(evaluated: Evaluated, plan: Plan) -> FloatArray:

@@ -161,7 +161,13 @@ def test_jackknife_degrees_of_freedom_are_satterthwaites_with_unbiased_squares()
     expected = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / 11) - 2
     made = jackknife_of(arrived_TS, ("a",) * 6 + ("b",) * 10)
     assert made.variance_E[0] == pytest.approx(sum(parts) / 16**2)
-    assert made.freedom_E[0] == pytest.approx(min(expected, 14, made.kurtosis_E[0]))
+    # Leaving out a task moves the sum by n / (n - 1) times the task's deviation, of which the kurtosis takes
+    # ((n - 1) / n)^2 of the fourth power.
+    fourths = sum(
+        (len(own_T) / (len(own_T) - 1)) ** 2 * ((own_T - own_T.mean()) ** 4).sum() for own_T in (mean_T[:6], mean_T[6:])
+    )
+    kurtosis = 16 * fourths / sum(parts) ** 2
+    assert made.freedom_E[0] == pytest.approx(min(expected, 14, 32 / (kurtosis - 13 / 15)))
 
 
 def test_degrees_of_freedom_are_at_most_those_of_the_types_that_vary() -> None:
@@ -175,14 +181,15 @@ def test_degrees_of_freedom_are_at_most_those_of_the_types_that_vary() -> None:
     assert jackknife_of(arrived_TS, tuple("aabbccdd")).freedom_E[0] == 1
 
 
-def test_a_score_interval_has_the_degrees_of_freedom_of_the_design_or_of_the_kurtosis() -> None:
+def test_a_rate_has_wilsons_interval_on_its_effective_trials() -> None:
     table = paper_tables.unseen()
     one = estimand("reach", reacher="sft")
     made = jackknife(Evaluation(table, [one]), rescaled(table.strata))
-    freedom = min(24.0, float(made.kurtosis_E[0]))
-    trials = effective_trials(16 / 120, float(made.variance_E[0]), 120, 30)
+    ratio = stats.norm.ppf(0.975) / stats.t.ppf(0.975, made.freedom_E[0])
+    trials = ratio**2 * 16 / 120 * 104 / 120 / made.variance_E[0]
+    assert trials < 120
     found = estimate(table, [one], Intervals(draws=100)).estimates[0]
-    assert (found.low, found.high) == pytest.approx(wilson(16 / 120, trials, stats.t.ppf(0.975, freedom)))
+    assert (found.low, found.high) == pytest.approx(wilson(16 / 120, trials, stats.norm.ppf(0.975)))
 
 
 def test_percentiles_are_numpys() -> None:
@@ -201,10 +208,14 @@ def test_score_interval_is_wilsons() -> None:
 
 
 def test_effective_trials_undo_the_binomial_variance_and_never_exceed_the_trials() -> None:
-    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30) == pytest.approx(40)
-    assert effective_trials(0.25, 1e-9, 120, 30) == 120
-    assert effective_trials(0.5, 0.0, 120, 30) == 120
-    assert effective_trials(1.0, 0.0, 120, 30) == 30
+    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30, 0.95, 1e9) == pytest.approx(40)
+    # t tables: 1.96 normal, 2.776 at 4 degrees of freedom.
+    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30, 0.95, 4) == pytest.approx(
+        40 * (1.96 / 2.776) ** 2, rel=1e-3
+    )
+    assert effective_trials(0.25, 1e-9, 120, 30, 0.95, 4) == 120
+    assert effective_trials(0.5, 0.0, 120, 30, 0.95, 4) == 120
+    assert effective_trials(1.0, 0.0, 120, 30, 0.95, 1e9) == pytest.approx(30)
 
 
 def test_expanded_percentiles_are_the_nominal_ones_with_many_degrees_of_freedom_and_wider_with_few() -> None:

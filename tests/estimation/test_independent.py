@@ -181,7 +181,7 @@ def default_interval(table: Table, one: Estimand, drawn: list[float]) -> tuple[f
         varied += n - 1 if part > 1e-18 else 0
         fourths += ((n - 1) / n) ** 2 * float((off**4).sum())
     defined = variance > 1e-18
-    own = kurtosis = float(design)
+    own = float(design)
     if defined:
         kurtosis = float(tasks - 1)
         if tasks > 3:
@@ -193,12 +193,12 @@ def default_interval(table: Table, one: Estimand, drawn: list[float]) -> tuple[f
         below = denominators(table, one)
         if np.count_nonzero(below) < 2:
             return None
-        trials = float(below.sum())
+        trials, z = float(below.sum()), NormalDist().inv_cdf(0.975)
+        share = (z / student(own)) ** 2
         if point in (0.0, 1.0):
-            trials = float(np.count_nonzero(below))
+            trials = share * float(np.count_nonzero(below))
         elif defined:
-            trials = min(trials, point * (1 - point) / variance)
-        z = student(min(kurtosis, design))
+            trials = min(trials, share * point * (1 - point) / variance)
         centre = (point + z * z / 2 / trials) / (1 + z * z / trials)
         half = z / (1 + z * z / trials) * math.sqrt(point * (1 - point) / trials + z * z / 4 / trials**2)
         return max(0.0, centre - half), min(1.0, centre + half)
