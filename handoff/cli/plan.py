@@ -21,6 +21,7 @@ Examples:
   handoff plan --reach sft=0.13 --reach rl=0.82 --solve sft/sft=0.44 --solve sft/rl=0.93 \\
                --solve rl/sft=0.58 --solve rl/rl=0.95 --power 0.9 --seeds 1,4,16
   handoff plan --pilot pilot.csv --power 0.8 --estimand survivor_interaction
+  handoff plan --pilot pilot.csv --equivalence 10 --power 0.8
 
 Solve is guessed by solver, or by reacher/solver where it depends on who reached the state."""
 )
@@ -31,6 +32,10 @@ Solve is guessed by solver, or by reacher/solver where it depends on who reached
     "--half-width", type=numbers.RATE, metavar="W", help="Wanted half-width of the interval: 0.1 is ten points."
 )
 @click.option("--power", type=numbers.RATE, metavar="P", help="Wanted chance that the interval excludes 0.")
+@click.option(
+    "--equivalence", type=numbers.Real(0, 200), metavar="POINTS",
+    help="Plan a transport instead: both splits' tasks, to show a residual within so many points of 0.",
+)  # fmt: skip
 @click.option(
     "--estimand", default="interaction", show_default=True, help="What is planned for; an unknown name lists all."
 )
@@ -55,6 +60,7 @@ def plan(
     pilot: Path | None,
     half_width: float | None,
     power: float | None,
+    equivalence: float | None,
     estimand: str,
     pair: str | None,
     seeds: str,
@@ -92,19 +98,34 @@ def plan(
         share = ASSUMED if pairing is None else pairing
         design = population.from_guesses(*guesses, types=types, spread=spread, pairing=share)
     question = planning.question(estimand, design, *(bootstrap_options.names(pair) or ()))
-    curves = [
-        planning.curve(
-            design,
-            question,
-            slots,
-            half_width=half_width,
-            power=power,
-            sizes=[size for size in planning.SIZES if size < max_tasks] + [max_tasks],
-            repeats=repeats,
-            intervals=attrs.evolve(planning.QUICK, **intervals),
-        )
-        for slots in bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
-    ]
+    sizes = [size for size in planning.SIZES if size < max_tasks] + [max_tasks]
+    slot_numbers = bootstrap_options.whole_numbers("--seeds", seeds, 10_000) or []
+    quick = attrs.evolve(planning.QUICK, **intervals)
+    if equivalence is not None:
+        if half_width is not None:
+            raise UsageError("--equivalence is planned for a power, not for a half-width")
+        asked = dict(question.arguments)
+        both, wanted = (str(asked["a"]), str(asked["b"])), 0.8 if power is None else power
+        curves = [
+            planning.equivalence_curve(
+                design, both, slots, equivalence / 100, wanted, sizes=sizes, repeats=repeats, intervals=quick
+            )
+            for slots in slot_numbers
+        ]
+    else:
+        curves = [
+            planning.curve(
+                design,
+                question,
+                slots,
+                half_width=half_width,
+                power=power,
+                sizes=sizes,
+                repeats=repeats,
+                intervals=quick,
+            )
+            for slots in slot_numbers
+        ]
     if as_json:
         form: dict[str, Any] = {"curves": [one.to_json() for one in curves]}
         if told is not None:
