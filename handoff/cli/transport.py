@@ -35,7 +35,7 @@ The two must share no task and no game, and must have run the same checkpoints a
 def transport(
     target: Path, external: Path, pair: str | None, margin: float | None, intervals: dict[str, Any], as_json: bool
 ) -> None:
-    """Predict TARGET's interaction by Eq. 10: its Reach gap times the external split's Solve gap, type by type.
+    """Predict TARGET's interaction: its Reach gap times the external split's Solve gap, type by type.
 
     TARGET is a run folder or a CSV table (see `handoff estimate`).
     """

@@ -23,6 +23,8 @@ from handoff.errors import UsageError
 from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, pass_at_k_curves
 
+#: The paper of all equations, tables and theorems that this package names by number.
+PAPER = "Sharpening Tax in Post-Training"
 #: Values nearer than this are the same.
 SAME = 1e-12
 

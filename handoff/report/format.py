@@ -145,6 +145,12 @@ def told(value: Ends, above: str, below: str, open: str) -> str:
     return {1: above, -1: below}.get(sign(value), open)
 
 
+def numbered_as_in(*papers: str) -> str:
+    """Whose equations and tables the printed numbers are: two papers' Eq. 10 are different things."""
+    titles = " and ".join(f'"{paper}"' for paper in papers)
+    return f"Equations and tables are numbered as in {titles}."
+
+
 def plural(count: int, noun: str) -> str:
     """``1 task``, ``2 tasks``, ``3 trajectories``."""
     if count == 1:

@@ -44,6 +44,7 @@ def test_an_audit_passes_and_checks_no_less_than_it_did(run: str) -> None:
     form = json.loads(output_of("audit", str(DATA / run), "--json", "--workers", "0"))
     assert form["passed"]
     counts = {check["name"]: check["count"] for check in form["checks"]}
+    # Version 0.1.0 counted prompts of scripted policies, which have none: that count is left out of what is expected.
     less = {name: counts.get(name) for name, count in EXPECTED["audits"][run].items() if counts.get(name, 0) < count}
     assert less == {}
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from rich.console import Console
 
+from handoff.estimation.estimands import PAPER
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report import html, terminal
-from handoff.report.format import Json, Measure, interval, percent, plural, points
+from handoff.report.format import Json, Measure, interval, numbered_as_in, percent, plural, points
 from handoff.report.report import Options, Report
 from handoff.report.sheet import Card, Content, Section
 from handoff.report.study import document as documents
@@ -62,7 +63,7 @@ class StudyReport(Report[Study, StudyDocument]):
                 Section(name, heading, short, sentences[name], sheets_of[name], drawn[name])
                 for name, heading, short in SECTIONS
             ],
-            notes=[*sentences["study"], *sentences["intervals"]],
+            notes=[*sentences["study"], *sentences["intervals"], numbered_as_in(PAPER)],
         )
 
     def page(self, study: Study, document: StudyDocument) -> str:
@@ -75,6 +76,7 @@ class StudyReport(Report[Study, StudyDocument]):
             name=self.page_name,
             run=run,
             sentences=document.sentences,
+            numbered=numbered_as_in(PAPER),
             effects=[] if results is None else figures.figures(run, results)["effects"],
             policies={name: _facts(described) for name, described in run.policies.items()},
             environment=_facts(run.environment),

@@ -9,6 +9,7 @@ import attrs
 from handoff.passk.comparison import Contribution, EarlyEstimate, PolicyCurves, TaxComparison
 from handoff.passk.estimators import TaxEstimate
 from handoff.passk.routing import Routing
+from handoff.passk.tax import PAPER
 from handoff.report.format import Json, Measure, plain
 
 #: Bins of success rates: upper edges are inclusive, and 0 and 1 have their own bins.
@@ -61,7 +62,7 @@ class TaxDocument:
         return (self.names[0], self.comparison.base), (self.names[1], self.comparison.post)
 
     def to_json(self) -> Json:
-        form: Json = plain(self)
+        form: Json = {"paper": PAPER, **plain(self)}
         return form if self.alike else {key: value for key, value in form.items() if key != "alike"}
 
 
