@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from handoff.passk.comparison import Contribution, TaxEstimate
+from handoff.passk.early import EarlyEstimate
 from handoff.report import sheet
-from handoff.report.format import Measure, arrow, decimal, percent
+from handoff.report.format import Measure, arrow, decimal, interval, percent
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow
 from handoff.report.tax.values import TaxDocument, budgets, measure
 
@@ -19,7 +20,7 @@ def sheets(document: TaxDocument) -> dict[str, list[Sheet]]:
         "parts": [parts(document)],
         "tasks": [*extremes(document), rates(document)],
         "trade": [trade(document)],
-        "early": early(document),
+        "early": early(document.early),
         "routing": [routing(document)],
     }
 
@@ -124,18 +125,23 @@ def trade(document: TaxDocument) -> Sheet:
     return Sheet("What was lost in coverage and gained in efficiency, in points", columns, rows)
 
 
-def early(document: TaxDocument) -> list[Sheet]:
-    one = document.early
+def early(one: EarlyEstimate | None) -> list[Sheet]:
+    """Early and late taxes of every pair, and their rank correlation."""
     if one is None:
         return []
     rows = [
         SheetRow(f"{place} {name}", (SheetCell(decimal(first, 3)), SheetCell(decimal(second, 3))))
         for place, (name, first, second) in enumerate(one.pairs, start=1)
     ]
-    rho = SheetCell(decimal(one.rho, 3), note=one.reason)
-    rows.append(SheetRow("rank correlation", (rho, EMPTY), divided=True))
+    over_splits = Measure(None, one.rho, one.low, one.high, note=one.reason)
+    over_pairs = Measure(None, one.rho, one.pairs_low, one.pairs_high)
+    rows += [
+        SheetRow("rank correlation, over splits", (sheet.quantity(over_splits, 2), EMPTY), divided=True),
+        SheetRow("over splits and pairs", (SheetCell("", interval=interval(over_pairs, 1.0, 2)), EMPTY)),
+        SheetRow("of the same rollouts (foretells nothing)", (SheetCell(decimal(one.rho_of_same_rollouts, 2)), EMPTY)),
+    ]
     columns = ("pair", f"Tax_S({one.early})", f"Tax_S({one.late})")
-    return [Sheet("Early and late estimates", columns, tuple(rows))]
+    return [Sheet("Early and late estimates, from different rollouts", columns, tuple(rows))]
 
 
 def routing(document: TaxDocument) -> Sheet:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from handoff.passk.comparison import Contribution, EarlyEstimate, PolicyCurves, TaxComparison, TaxEstimate
+from handoff.passk.comparison import Contribution, PolicyCurves, TaxComparison, TaxEstimate
+from handoff.passk.early import EarlyEstimate
 from handoff.passk.routing import Routing
 from handoff.report.format import Json, Measure, plain
 
