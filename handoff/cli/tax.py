@@ -69,6 +69,7 @@ count.  The page needs no network and has a twin in JSON of every number beside 
     metavar="[PATH]",
     help="Write the page, and its numbers as JSON beside it.  [default: tax.html, in the run if both are of one]",
 )
+@click.option("--more", is_flag=True, help="Show more: routing with intervals.")
 @options.as_json
 @click.pass_context
 def tax(
@@ -81,6 +82,7 @@ def tax(
     extremes: int,
     pairs: tuple[tuple[Path, Path], ...],
     html: str | None,
+    more: bool,
     as_json: bool,
 ) -> None:
     """What post-training of BASE into POST took from the gain by repeated sampling, and where.
@@ -96,19 +98,24 @@ def tax(
     from handoff.text import shell_word
 
     study = pairs_of(policies, pairs)
+    if study is not None and len(study.entries) == 1:
+        (entry,) = study.entries
+        policies, budget, study = (Path(entry.base), Path(entry.post)), budget or study.budget, None
     if study is None:
         base, post = policies
-        document: Any = _detailed(base, post, budget, draws, seed, pilot, extremes, pairs)
-        read = [base, post, *sum(pairs, ())]
+        document: Any = _detailed(base, post, budget, draws, seed, pilot, extremes, pairs, more)
+        page: Any = page_of_two
+        read, place = [base, post, *sum(pairs, ())], None if html is None else page_path(html, base, post)
     else:
         if ctx.get_parameter_source("extremes") is click.core.ParameterSource.COMMANDLINE:
             raise UsageError("--extremes lists tasks of one pair: give it with BASE POST alone")
         budget = study.budget if budget is None else budget
-        document = many.document(inputs.pairs(study.entries), budget, draws=draws, seed=seed, pilot=pilot)
+        more = more or pilot is not None
+        document = many.document(inputs.pairs(study.entries), budget, draws=draws, seed=seed, pilot=pilot, more=more)
+        page = page_of_pairs
         read = [*policies, *(Path(path) for entry in study.entries for path in (entry.base, entry.post))]
-    page: Any = page_of_two if study is None else page_of_pairs
-    if html is not None:
-        place = page_path(html, *policies) if study is None else Path(html)
+        place = None if html is None else Path(html)
+    if place is not None:
         for path in page.write(document, place, read):
             click.echo(f"wrote {shell_word(path)}", err=as_json)
         if not as_json:
@@ -157,23 +164,28 @@ def _detailed(
     pilot: int | None,
     extremes: int,
     pairs: Sequence[tuple[Path, Path]],
+    with_more: bool,
 ) -> TaxDocument:
     """The comparison of two policies, with further pairs beside it."""
+    import attrs
+
     from handoff.cli.inputs import counts as read_counts
     from handoff.passk.comparison import compare
     from handoff.passk.early import early_estimate
     from handoff.passk.pairs import Pair
-    from handoff.passk.routing import route
+    from handoff.passk.routing import route, routed_coverage
     from handoff.report.tax import document as tax_numbers
 
     counts = read_counts(base), read_counts(post)
     compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
     k = compared.budget
-    routed = route(*counts, k, max(2, min(32, k // 4)) if pilot is None else pilot, seed=seed)
+    pilot = max(2, min(32, k // 4)) if pilot is None else pilot
+    routed = route(*counts, k, pilot, seed=seed)
     more = [(read_counts(one), read_counts(other)) for one, other in pairs]
     named = [Pair(one, other, f"{one.name} / {other.name}") for one, other in (counts, *more)]
     early = early_estimate(named, seed=seed) if more else None
-    return tax_numbers.document(*counts, compared, routed, early, more)
+    document = tax_numbers.document(*counts, compared, routed, early, more)
+    return attrs.evolve(document, routed=routed_coverage(*counts, k, pilot, seed=seed)) if with_more else document
 
 
 def page_path(given: str, base: Path, post: Path) -> Path:

@@ -3,16 +3,22 @@
 Every base has the same weight, and so have the post-trained policies of one base.  A base that several policies share
 is counted once.
 
-Intervals come from a bootstrap on two levels.  A draw takes bases with replacement, each with all its post-trained
-policies, and independently the tasks of each benchmark with replacement.  Every pair on a benchmark has the same drawn
-tasks, so a base evaluation is drawn once for all policies that share it.  Drawing rows and columns of a crossed design
-independently is somewhat conservative (Owen 2007, "The pigeonhole bootstrap").  With one base, its post-trained
-policies are drawn in the place of bases.  Two of either say nothing about their spread: then only tasks are drawn.
+The pairs of a benchmark have the same tasks, so a mean over pairs varies with the pairs and with the tasks.  With one
+pair left out at a time the variance is V_pairs, with one task left out at a time (of all pairs on it) V_tasks.  The
+noise of single pairs on single tasks is in both, so it is taken away once (Cameron, Gelbach and Miller 2011, "Robust
+inference with multiway clustering"):
 
-A percentile interval from n units is too short by about sqrt((n-1)/n), and by the normal quantile in the place of
-Student's.  The percentiles are therefore those of Hesterberg (2015, "What teachers should know about the bootstrap"):
-the normal tail probability of sqrt(n/(n-1)) times the t quantile of n - 1 degrees of freedom, n being the number of
-units drawn on the upper level.
+    V = V_pairs + max(V_tasks - V_pairs_on_tasks, 0)
+
+An interval is the point plus and minus t standard errors, t with Satterthwaite's degrees of freedom.  A bootstrap that
+draws pairs and tasks counts that noise three times (Owen 2007, "The pigeonhole bootstrap"), and cannot reach far enough
+with few pairs.  The units on the upper level are bases with all their policies; with one base, its policies.  Two of
+either say nothing about their spread: then V = V_tasks, for the given pairs.  The variance of one discordant task is
+added to differences of coverage (Agresti and Min 2005), so that policies that agree do not get an interval without
+width.
+
+The interval of the crossover are the budgets k that the intervals of the difference at k leave open: from the first k
+at which the upper end of "bases less post-trained" is above zero to the first k at which the lower end is.
 """
 
 from __future__ import annotations
@@ -22,8 +28,7 @@ from collections.abc import Hashable, Sequence
 import attrs
 import numpy as np
 
-from handoff.errors import UsageError
-from handoff.passk.comparison import DRAWS, EXCLUDED_LIMIT, LEVEL, MOST_NUMBERS, TaxEstimate, draw_counts
+from handoff.passk.comparison import LEVEL, TaxEstimate
 from handoff.passk.counts import Counts
 from handoff.passk.curves import FloatArray, pass_at_k_curves, pass_hat_k_curves
 from handoff.passk.pairs import BaseRuns, Pair, by_base, common_budget
@@ -60,8 +65,6 @@ class Crossing:
     #: Ends of the interval; ``None``: beyond the budget.
     low: int | None
     high: int | None
-    #: Share of the draws in which the bases overtake within the budget.
-    crossed_share: float
 
 
 @attrs.frozen
@@ -72,10 +75,8 @@ class MeanCurves:
     #: Different base evaluations, and pairs.
     bases: int
     pairs: int
-    #: The units that a draw takes beside tasks: "bases", "post-trained policies", or "" if there are too few.
-    resampled: str
-    draws: int
-    seed: int
+    #: The units whose spread the intervals have beside that of tasks: "bases", "post-trained policies", or "".
+    spread: str
     level: float
     base: MeanCurve
     post: MeanCurve
@@ -88,9 +89,7 @@ class MeanCurves:
     undefined: int
 
 
-def mean_curves(
-    pairs: Sequence[Pair], budget: int | None = None, *, draws: int = DRAWS, seed: int = 0, level: float = LEVEL
-) -> MeanCurves:
+def mean_curves(pairs: Sequence[Pair], budget: int | None = None, *, level: float = LEVEL) -> MeanCurves:
     """Mean curves of ``pairs`` up to ``budget`` (default: the fewest rollouts that a task of any pair has).
 
     Raises :class:`~handoff.errors.UsageError` for a number out of range, and as
@@ -98,186 +97,205 @@ def mean_curves(
     """
     groups = by_base(pairs)
     budget = common_budget(pairs, budget)
-    for name, value in (("draws", draws), ("seed", seed)):
-        require(name, value, int, least=1 if name == "draws" else 0)
     require("level", level, least=0, most=1, open=True)
-    most = max(len(pair.base.tasks) for pair in pairs)
-    if max(most, draws) * budget > MOST_NUMBERS or most * draws > MOST_NUMBERS:
-        raise UsageError(
-            f"a budget of {budget:,} rollouts over {most:,} tasks with {draws:,} draws does not fit into memory: "
-            "choose a smaller --budget, or fewer --draws"
-        )
-    weights = _Weights.of(groups, draws, seed)
-    sums = _Sums.empty(draws, budget)
-    for number, group in enumerate(groups):
-        sums.add(group, number, weights, budget)
-    estimate = _Intervals(level, weights.units)
-    lost_DK = sums.base_DK - sums.post_DK
-    raw_D = scalability(lost_DK)[:, -1]
+    sides = [_Curves.of(group, budget) for group in groups]
+    keys = [group.pairs[0].task_set for group in groups]
+    lone = len(groups) == 1 and len(groups[0].pairs) >= LEAST_UNITS
+    spread = "bases" if len(groups) >= LEAST_UNITS else "post-trained policies" if lone else ""
+
+    def of_bases(values: Sequence[FloatArray]) -> _Mean:
+        """Of one value per task and budget of every base."""
+        return _Mean.of([[one] for one in values], keys, level, by_group=True)
+
+    def of_both(values: Sequence[tuple[FloatArray, Sequence[FloatArray]]], discordant: int = 0) -> _Mean:
+        """Of the sums of the values of every base and the mean of those of its policies."""
+        posts, bases = [posts for _, posts in values], [base for base, _ in values]
+        return _Mean.of(posts, keys, level, bases, by_group=not lone, discordant=discordant)
+
+    nothing = [np.zeros_like(one.base_TK) for one in sides]
+    post = of_both([(zero, one.post_TK) for zero, one in zip(nothing, sides, strict=True)])
+    hat = of_both([(zero, one.post_hat_TK) for zero, one in zip(nothing, sides, strict=True)])
+    lost = of_both([(one.base_TK, [-curve for curve in one.post_TK]) for one in sides], discordant=1)
+    raw = of_both([
+        (scalability(one.base_TK)[:, -1:], [-scalability(curve)[:, -1:] for curve in one.post_TK]) for one in sides
+    ])  # fmt: skip
     return MeanCurves(
         budget=budget,
         bases=len(groups),
         pairs=len(pairs),
-        resampled=weights.resampled,
-        draws=draws,
-        seed=seed,
+        spread=spread,
         level=level,
-        base=_curve(estimate, sums.base_DK, sums.base_hat_DK, [[group.base] for group in groups]),
-        post=_curve(estimate, sums.post_DK, sums.post_hat_DK, [[one.post for one in group.pairs] for group in groups]),
-        crossing=estimate.crossing(lost_DK),
-        tax_a=estimate(raw_D),
-        tax_s=estimate(sums.tax_s()),
-        coverage_lost=estimate(lost_DK[:, -1]),
-        efficiency_gained=estimate(-lost_DK[:, 0]),
-        undefined=sums.undefined,
+        base=_curve(
+            of_bases([one.base_TK for one in sides]),
+            of_bases([one.base_hat_TK for one in sides]),
+            [[group.base] for group in groups],
+        ),
+        post=_curve(post, hat, [[pair.post for pair in group.pairs] for group in groups]),
+        crossing=lost.crossing(),
+        tax_a=raw.estimate(0),
+        tax_s=_tax_s(groups, sides, level),
+        coverage_lost=lost.estimate(budget - 1),
+        efficiency_gained=_negative(lost.estimate(0)),
+        undefined=sum(_undefined(one, curve) for one in sides for curve in one.post_TK),
     )
 
 
-def _curve(estimate: _Intervals, at_DK: FloatArray, hat_DK: FloatArray, policies: list[list[Counts]]) -> MeanCurve:
+def _curve(at: _Mean, hat: _Mean, policies: list[list[Counts]]) -> MeanCurve:
     never = [np.mean([(one.c_T == 0).mean() for one in group]) for group in policies]
     always = [np.mean([(one.c_T == one.n_T).mean() for one in group]) for group in policies]
     return MeanCurve(
-        tuple(at_DK[0].tolist()),
-        estimate.band(at_DK),
-        tuple(hat_DK[0].tolist()),
-        estimate.band(hat_DK),
+        tuple(at.point_K.tolist()),
+        at.band(),
+        tuple(hat.point_K.tolist()),
+        hat.band(),
         float(np.mean(never)),
         float(np.mean(always)),
     )
 
 
+def _negative(one: TaxEstimate) -> TaxEstimate:
+    point, low, high = (None if end is None else -end for end in (one.point, one.high, one.low))
+    return attrs.evolve(one, point=point, low=low, high=high)
+
+
 @attrs.frozen(eq=False)
-class _Weights:
-    """Weights in the data followed by those in every draw (axis D)."""
+class _Curves:
+    """The curves of one base and its policies on every task, in the order of the tasks' names."""
 
-    resampled: str
-    #: How many units the intervals rest on.
-    units: int
-    #: Of every base, and of every post-trained policy of each base; both sum to 1 in a draw.
-    base_DU: FloatArray
-    post_UDP: tuple[FloatArray, ...]
-    #: Of the tasks of each set, in the order of their names.
-    tasks_DT: dict[Hashable, FloatArray]
+    base_TK: FloatArray
+    base_hat_TK: FloatArray
+    post_TK: list[FloatArray]
+    post_hat_TK: list[FloatArray]
 
     @classmethod
-    def of(cls, groups: Sequence[BaseRuns], draws: int, seed: int) -> _Weights:
-        sets = {pair.task_set: len(pair.base.tasks) for group in groups for pair in group.pairs}
-        tasks_DT = {key: _drawn(tasks, draws, _stream(seed, 1 + i)) for i, (key, tasks) in enumerate(sets.items())}
-        sizes = [len(group.pairs) for group in groups]
-        base_DU = np.full((1 + draws, len(groups)), 1 / len(groups))
-        resampled, units = "", min(sets.values())
-        if len(groups) >= LEAST_UNITS:
-            resampled, units = "bases", len(groups)
-            base_DU = _drawn(len(groups), draws, _stream(seed, 0))
-        post_UDP = [np.repeat(base_DU[:, [u]] / size, size, axis=1) for u, size in enumerate(sizes)]
-        if len(groups) == 1 and sizes[0] >= LEAST_UNITS:
-            resampled, units = "post-trained policies", sizes[0]
-            post_UDP = [_drawn(sizes[0], draws, _stream(seed, 0))]
-        return cls(resampled, units, base_DU, tuple(post_UDP), tasks_DT)
-
-
-def _stream(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
-
-
-def _drawn(units: int, draws: int, seed: int) -> FloatArray:
-    """Weights of units, equal in the data (the first row)."""
-    weights: FloatArray = np.concatenate([np.ones((1, units)), draw_counts(units, draws, seed)]) / units
-    return weights
-
-
-@attrs.define(eq=False)
-class _Sums:
-    """Weighted sums over the bases and their policies, in the data followed by every draw."""
-
-    base_DK: FloatArray
-    base_hat_DK: FloatArray
-    post_DK: FloatArray
-    post_hat_DK: FloatArray
-    #: Tax_S times weights, and the weights of the pairs that have one.
-    tax_D: FloatArray
-    weight_D: FloatArray
-    undefined: int = 0
-
-    @classmethod
-    def empty(cls, draws: int, budget: int) -> _Sums:
-        curves = [np.zeros((1 + draws, budget)) for _ in range(4)]
-        return cls(*curves, np.zeros(1 + draws), np.zeros(1 + draws))
-
-    def add(self, group: BaseRuns, number: int, weights: _Weights, budget: int) -> None:
-        tasks_DT = weights.tasks_DT[group.pairs[0].task_set]
+    def of(cls, group: BaseRuns, budget: int) -> _Curves:
         order = sorted(group.base.tasks)
-
-        def curves(counts: Counts) -> tuple[FloatArray, FloatArray]:
-            ordered = counts.in_order_of(order)
-            n_T, c_T = ordered.n_T, ordered.c_T
-            return tasks_DT @ pass_at_k_curves(n_T, c_T, budget), tasks_DT @ pass_hat_k_curves(n_T, c_T, budget)
-
-        at_DK, hat_DK = curves(group.base)
-        share_D1 = weights.base_DU[:, [number]]
-        self.base_DK += share_D1 * at_DK
-        self.base_hat_DK += share_D1 * hat_DK
-        before_D = calibrated(at_DK)[:, -1]
-        for pair, share_D in zip(group.pairs, weights.post_UDP[number].T, strict=True):
-            at_DK, hat_DK = curves(pair.post)
-            self.post_DK += share_D[:, None] * at_DK
-            self.post_hat_DK += share_D[:, None] * hat_DK
-            tax_D = before_D - calibrated(at_DK)[:, -1]
-            if np.isnan(tax_D[0]):
-                self.undefined += 1
-                continue
-            self.tax_D += np.where(share_D > 0, share_D * tax_D, 0.0)
-            self.weight_D += share_D
-
-    def tax_s(self) -> FloatArray:
-        """The mean of Tax_S; NaN in a draw that has no pair with one, or leaves one undefined."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean_D: FloatArray = self.tax_D / self.weight_D
-        return mean_D
+        base, *posts = (one.in_order_of(order) for one in (group.base, *(pair.post for pair in group.pairs)))
+        return cls(
+            pass_at_k_curves(base.n_T, base.c_T, budget),
+            pass_hat_k_curves(base.n_T, base.c_T, budget),
+            [pass_at_k_curves(post.n_T, post.c_T, budget) for post in posts],
+            [pass_hat_k_curves(post.n_T, post.c_T, budget) for post in posts],
+        )
 
 
-@attrs.frozen
-class _Intervals:
-    """Intervals of values in the data followed by every draw (axis D)."""
+def _undefined(one: _Curves, post_TK: FloatArray) -> bool:
+    """Whether Tax_S of the pair is undefined."""
+    return any(bool(np.isnan(calibrated(curve.mean(axis=0))[-1])) for curve in (one.base_TK, post_TK))
 
-    level: float
-    units: int
 
-    @property
-    def tails(self) -> tuple[float, float]:
-        """The two percentiles, as shares."""
-        from scipy import stats
+def _tax_s(groups: Sequence[BaseRuns], sides: Sequence[_Curves], level: float) -> TaxEstimate:
+    """The mean of Tax_S over the pairs that have one, each base of the same weight."""
+    values, keys, lone = [], [], len(groups) == 1
+    for group, one in zip(groups, sides, strict=True):
+        known = [curve for curve in one.post_TK if not _undefined(one, curve)]
+        if known:
+            values.append((_calibrated(one.base_TK), [-_calibrated(curve) for curve in known]))
+            keys.append(group.pairs[0].task_set)
+    if not values:
+        return TaxEstimate(None, None, None, reason=NO_HEADROOM, interval_reason=NO_HEADROOM)
+    mean = _Mean.of(
+        [posts for _, posts in values],
+        keys,
+        level,
+        [base for base, _ in values],
+        by_group=not (lone and len(values[0][1]) >= LEAST_UNITS),
+    )
+    return mean.estimate(0)
 
-        least = (1 - self.level) / 2
-        if self.units > 1:
-            wide = np.sqrt(self.units / (self.units - 1)) * stats.t.ppf(least, self.units - 1)
-            least = float(stats.norm.cdf(wide))
-        return least, 1 - least
 
-    def __call__(self, values_D: FloatArray) -> TaxEstimate:
-        if np.isnan(values_D[0]):
-            return TaxEstimate(None, None, None, reason=NO_HEADROOM, interval_reason=NO_HEADROOM)
-        point, draws_B = float(values_D[0]), values_D[1:]
-        excluded = int(np.isnan(draws_B).sum())
-        if excluded > EXCLUDED_LIMIT * len(draws_B):
-            refused = f"undefined in {excluded} of {len(draws_B)} draws ({NO_HEADROOM})"
-            return TaxEstimate(point, None, None, interval_reason=refused, excluded=excluded)
-        low, high = (float(end) for end in np.quantile(draws_B[~np.isnan(draws_B)], self.tails))
-        return TaxEstimate(point, low, high, excluded=excluded, degenerate=high - low < SAME)
+def _calibrated(curve_TK: FloatArray) -> FloatArray:
+    """S(K) as a mean over tasks to first order, shape (tasks, 1): S plus each task's influence on it."""
+    raw_T, first_T = scalability(curve_TK)[:, -1], curve_TK[:, 0]
+    headroom = (curve_TK.shape[1] - 1) * (1 - first_T.mean())
+    s = raw_T.mean() / headroom
+    # S = A / ((K-1) (1 - p)), so dS = (dA + S (K-1) dp) / ((K-1) (1 - p)).
+    influence_T = (raw_T - raw_T.mean() + s * (curve_TK.shape[1] - 1) * (first_T - first_T.mean())) / headroom
+    values: FloatArray = (s + influence_T)[:, None]
+    return values
 
-    def band(self, values_DK: FloatArray) -> Band:
-        low_K, high_K = np.quantile(values_DK[1:], self.tails, axis=0).tolist()
+
+@attrs.frozen(eq=False)
+class _Mean:
+    """A mean over bases and their policies, at every budget, with the half width of its interval."""
+
+    point_K: FloatArray
+    #: NaN where one task and no spread of pairs leave no interval.
+    half_K: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        posts_TK: Sequence[Sequence[FloatArray]],
+        keys: Sequence[Hashable],
+        level: float,
+        bases_TK: Sequence[FloatArray] | None = None,
+        *,
+        by_group: bool,
+        discordant: int = 0,
+    ) -> _Mean:
+        """From each task's values of every base, and of the policies of each.
+
+        The units of the upper level are the bases with their policies (``by_group``), or the policies of the one base.
+        ``discordant`` tasks with the value 1 are counted as noise that was not seen.
+        """
+        shared_TK = [0.0] * len(keys) if bases_TK is None else bases_TK
+        units_TK: list[FloatArray] = [
+            base + np.mean(posts, axis=0) for base, posts in zip(shared_TK, posts_TK, strict=True)
+        ]
+        sets, point_K = list(keys), np.mean([unit.mean(axis=0) for unit in units_TK], axis=0)
+        on_tasks_K, fewest = _of_tasks(units_TK, sets)
+        if not by_group:  # one base: what its policies share is not drawn anew with a policy
+            units_TK, sets = list(posts_TK[0]), sets * len(posts_TK[0])
+        count = len(units_TK)
+        between_K, tasks_K = np.zeros_like(point_K), on_tasks_K
+        if count >= LEAST_UNITS:
+            between_K = np.var([unit.mean(axis=0) for unit in units_TK], axis=0, ddof=1) / count
+            cells_K = np.sum([_of_tasks([unit], [0])[0] for unit in units_TK], axis=0) / count**2
+            tasks_K = np.maximum(on_tasks_K - cells_K, 0.0)
+        tasks_K = tasks_K + (discordant / (len(keys) * fewest)) ** 2
+        return cls(point_K, _half(between_K, count - 1, tasks_K, fewest - 1, level))
+
+    def estimate(self, k: int) -> TaxEstimate:
+        point, half = float(self.point_K[k]), float(self.half_K[k])
+        if np.isnan(half):
+            return TaxEstimate(point, None, None, interval_reason="one task shows no spread over tasks")
+        if 2 * half < SAME:
+            return TaxEstimate(point, None, None, interval_reason="all pairs and tasks agree")
+        return TaxEstimate(point, point - half, point + half)
+
+    def band(self) -> Band:
+        """The intervals of rates, within 0 and 1."""
+        half_K = np.nan_to_num(self.half_K, nan=1.0)
+        low_K, high_K = np.clip([self.point_K - half_K, self.point_K + half_K], 0, 1).tolist()
         return tuple(zip(low_K, high_K, strict=True))
 
-    def crossing(self, lost_DK: FloatArray) -> Crossing:
-        """``lost_DK``: the bases' mean pass@k less that of the post-trained policies."""
-        greater_BK = lost_DK[1:] > SAME
-        crossed_B = greater_BK.any(axis=1)
-        first_B = np.where(crossed_B, greater_BK.argmax(axis=1) + 1, np.inf)
-        # Order statistics, outwards: a mean of a budget and "beyond" is no number.
-        low, high = (
-            float(np.quantile(first_B, tail, method=method))
-            for tail, method in zip(self.tails, ("lower", "higher"), strict=True)
-        )
-        ends = (int(end) if np.isfinite(end) else None for end in (low, high))
-        return Crossing(crossover(lost_DK[0], np.zeros(lost_DK.shape[1])), *ends, float(crossed_B.mean()))
+    def crossing(self) -> Crossing:
+        """Of "bases less post-trained"."""
+        half_K, zero_K = np.nan_to_num(self.half_K, nan=np.inf), np.zeros_like(self.point_K)
+        ends = (self.point_K, self.point_K + half_K, self.point_K - half_K)
+        return Crossing(*(crossover(end_K, zero_K) for end_K in ends))
+
+
+def _of_tasks(units_TK: Sequence[FloatArray], sets: Sequence[Hashable]) -> tuple[FloatArray, int]:
+    """The variance of the mean of units if their tasks are drawn, those of one set together, and the fewest tasks."""
+    variance_K, fewest = np.zeros(units_TK[0].shape[1]), min(len(unit) for unit in units_TK)
+    for key in dict.fromkeys(sets):
+        together = [unit for unit, one in zip(units_TK, sets, strict=True) if one == key]
+        total_TK = np.sum(together, axis=0) / len(units_TK)
+        if len(total_TK) > 1:
+            variance_K += total_TK.var(axis=0, ddof=1) / len(total_TK)
+    return variance_K, fewest
+
+
+def _half(between_K: FloatArray, pairs: int, tasks_K: FloatArray, tasks: int, level: float) -> FloatArray:
+    """Half the width of intervals: of two variances with their degrees of freedom."""
+    from scipy import stats
+
+    if not between_K.any() and tasks < 1:
+        return np.full_like(tasks_K, np.nan)
+    variance_K = between_K + tasks_K
+    parts_K = between_K**2 / max(pairs, 1) + tasks_K**2 / max(tasks, 1)
+    freedom_K = np.where(variance_K > 0, variance_K**2 / np.where(parts_K > 0, parts_K, 1), 1.0)
+    half_K: FloatArray = stats.t.ppf((1 + level) / 2, freedom_K) * np.sqrt(variance_K)
+    return half_K

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from handoff.errors import UsageError
 from handoff.passk.comparison import DRAWS, TaxComparison, compare
 from handoff.passk.crossing import mean_curves
 from handoff.passk.early import LEAST_PAIRS, early_estimate
@@ -17,19 +18,28 @@ from handoff.report.pairs.values import PairRow, PairsDocument
 
 
 def document(
-    pairs: Sequence[Pair], budget: int | None = None, *, draws: int = DRAWS, seed: int = 0, pilot: int | None = None
+    pairs: Sequence[Pair],
+    budget: int | None = None,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    pilot: int | None = None,
+    more: bool = False,
 ) -> PairsDocument:
     """All numbers of ``pairs`` at one budget (default: the fewest rollouts that a task of any pair has).
 
-    ``pilot`` is that of the routing rule (default: 32, or a quarter of the budget).  Raises as
+    With ``more`` the routing rules are compared, too; ``pilot`` is that of the tax rule (default: 32, or a quarter of
+    the budget).  Raises :class:`~handoff.errors.UsageError` for fewer than two pairs, and as
     :func:`~handoff.passk.crossing.mean_curves` and :func:`~handoff.passk.routing.route` do.
     """
+    if len(pairs) < 2:
+        raise UsageError("a study of pairs needs at least two; compare one pair with: handoff tax BASE POST")
     pairs = grouped(pairs)
     budget = common_budget(pairs, budget)
-    means = mean_curves(pairs, budget, draws=draws, seed=seed)
+    means = mean_curves(pairs, budget)
     pilot = max(2, min(32, budget // 4)) if pilot is None else pilot
     compared = [compare(pair.base, pair.post, budget, draws=draws, seed=seed, extremes=0) for pair in pairs]
-    rows = [_row(pair, one, pilot) for pair, one in zip(pairs, compared, strict=True)]
+    rows = [_row(pair, one, pilot if more else None) for pair, one in zip(pairs, compared, strict=True)]
     numbers = PairsDocument(
         budget,
         draws,
@@ -54,7 +64,10 @@ def grouped(pairs: Sequence[Pair]) -> list[Pair]:
     return sorted(pairs, key=lambda pair: (benchmarks.index(pair.benchmark), families.index(pair.family)))
 
 
-def _row(pair: Pair, one: TaxComparison, pilot: int) -> PairRow:
+def _row(pair: Pair, one: TaxComparison, pilot: int | None) -> PairRow:
+    routed = None
+    if pilot is not None:
+        routed = routed_coverage(pair.base, pair.post, one.budget, pilot, seed=one.seed, level=one.level)
     return PairRow(
         name=pair.name,
         family=pair.family,
@@ -71,5 +84,5 @@ def _row(pair: Pair, one: TaxComparison, pilot: int) -> PairRow:
         post_coverage=one.post.coverage,
         crossover=one.crossover,
         crossed_share=one.crossed_share,
-        routing=routed_coverage(pair.base, pair.post, one.budget, pilot, seed=one.seed, level=one.level),
+        routing=routed,
     )

@@ -23,7 +23,7 @@ def figures(document: PairsDocument) -> dict[str, list[Figure]]:
         "trade": [trade(document)],
         "recovered": [recovered(document)] if document.lost_then_solved else [],
         "early": [] if told is None else [told],
-        "routing": [routing(document)],
+        "routing": [] if document.pairs[0].routing is None else [routing(document)],
     }
 
 
@@ -85,7 +85,14 @@ def recovered(document: PairsDocument) -> Figure:
 def routing(document: PairsDocument) -> Figure:
     """What the tax rule gains over the post-trained policy alone."""
     groups = [
-        (benchmark, [Mark(f"{place} {row.name}", measure(row.routing.over_post), 3) for place, row in group])
+        (
+            benchmark,
+            [
+                Mark(f"{place} {row.name}", measure(row.routing.over_post), 3)
+                for place, row in group
+                if row.routing is not None
+            ],
+        )
         for benchmark, group in groupby(numbered(document), key=lambda one: one[1].benchmark)
     ]
     canvas = plots.forest(groups, gap_with_interval)

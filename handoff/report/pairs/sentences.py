@@ -93,10 +93,7 @@ def curves(document: PairsDocument) -> Iterator[str]:
         if crossing.k is not None
         else f"greater at no k up to {k}"
     )
-    yield (
-        f"Averaged over {plural(means.bases, 'base')}, the bases' pass@k is {first}; in "
-        f"{percent(crossing.crossed_share)} of the draws it is ahead at some k up to {k}."
-    )
+    yield f"Averaged over {plural(means.bases, 'base')}, the bases' pass@k is {first}."
     alone = sorted(row.crossover for row in document.pairs if row.crossover is not None)
     if alone and len(document.pairs) > 1:
         yield (
@@ -121,8 +118,7 @@ def recovered(document: PairsDocument) -> Iterator[str]:
     for row in document.lost_then_solved:
         of = f" ({row.benchmark})" if row.benchmark else ""
         if row.share.point is None:
-            yield f"{row.share.reason}{of}."
-            continue
+            continue  # the table has the reason
         words = told(row.difference, "more than", "less than", "not told apart from")
         yield (
             f"Of the tasks that {row.base} solves and {row.loser} loses, {row.solver} solves "
@@ -141,7 +137,9 @@ def recovered(document: PairsDocument) -> Iterator[str]:
 
 
 def routing(document: PairsDocument) -> Iterator[str]:
-    routed = [row.routing for row in document.pairs]
+    routed = [row.routing for row in document.pairs if row.routing is not None]
+    if not routed:
+        return
     k, pilot = document.budget, routed[0].pilot
     yield (
         f"Sending each task to the policy that a pilot of {pilot} rollouts of both speaks for, pass@{k} less that of "
@@ -164,15 +162,13 @@ def intervals(document: PairsDocument) -> Iterator[str]:
         f"Intervals of single pairs are those of a comparison of two policies, with {plural(document.draws, 'draw')}, "
         f"seed {document.seed}."
     )
-    drawn = (
-        f"{means.resampled} with replacement and, independently, the tasks of each benchmark, the same for all pairs "
-        "on it"
-        if means.resampled
-        else "the tasks of each benchmark with replacement, the same for all pairs on it; the pairs stay, because "
-        "fewer than three bases or policies of one base do not show their spread"
+    spread = (
+        f"{means.spread} and over tasks, which are the same for all pairs on a benchmark"
+        if means.spread
+        else "tasks alone: fewer than three bases, or policies of one base, do not show their spread"
     )
     yield (
-        f"Intervals of means and of their crossover are {means.level:.0%} percentiles, widened for the number of "
-        f"units, of {plural(means.draws, 'draw')}: a draw takes {drawn}. Every base has the same weight, and a base "
-        "that several post-trained policies share counts once. Bands are pointwise."
+        f"{means.level:.0%} intervals of means, and of where the mean curves cross, are over {spread} (delete-one "
+        "jackknife, Student's t). Every base has the same weight, and a base that several post-trained policies share "
+        "counts once. Bands are pointwise."
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from handoff.passk.comparison import TaxEstimate
 from handoff.passk.pairs import SignCount, Signs
 from handoff.report import sheet
 from handoff.report.format import Measure, decimal, percent, plural
 from handoff.report.pairs.sentences import crossing_words
 from handoff.report.pairs.values import PairRow, PairsDocument
-from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow
-from handoff.report.tax.tables import early, gap, quantity, rate
+from handoff.report.sheet import Sheet, SheetCell, SheetRow
+from handoff.report.tax.tables import ROUTING_GAINS, early, gap, quantity, rate, routing_gains
 from handoff.report.tax.values import budgets
 
 
@@ -25,7 +24,7 @@ def sheets(document: PairsDocument) -> dict[str, list[Sheet]]:
         "trade": [],
         "recovered": list(recovered(document)),
         "early": early(document.early),
-        "routing": [routing(document)],
+        "routing": list(routing(document)),
     }
 
 
@@ -131,31 +130,25 @@ def _tasks(count: float) -> SheetCell:
     return SheetCell(str(round(count)) if abs(count - round(count)) < 1e-9 else decimal(count, 1))
 
 
-def routing(document: PairsDocument) -> Sheet:
+def routing(document: PairsDocument) -> Iterator[Sheet]:
+    routed = [(f"{place} {row.name}", row, row.routing) for place, row in numbered(document) if row.routing is not None]
+    if not routed:
+        return
     rows = tuple(
         SheetRow(
-            f"{place} {row.name}",
+            name,
             (
                 rate(row.base_coverage),
                 rate(row.post_coverage),
-                rate(row.routing.tax),
-                SheetCell(percent(row.routing.oracle.point)),
-                gap(row.routing.over_base),
-                gap(row.routing.over_post),
-                gap(row.routing.over_random),
-                _equal(row.routing.equal_cost_over_post),
+                rate(one.tax),
+                SheetCell(percent(one.oracle.point)),
+                *routing_gains(one),
             ),
         )
-        for place, row in numbered(document)
+        for name, row, one in routed
     )
     title = (
         f"Routing: pass@{document.budget} of rules for who gets a task's rollouts, pilots of "
-        f"{document.pairs[0].routing.pilot}, and by tax less the other rules in points"
+        f"{routed[0][2].pilot}, and by tax less the other rules in points"
     )
-    columns = ("pair", "base only", "post only", "by tax", "oracle", "less base", "less post", "less random",
-               "less post, equal cost")  # fmt: skip
-    return Sheet(title, columns, rows)
-
-
-def _equal(estimate: TaxEstimate | None) -> SheetCell:
-    return EMPTY if estimate is None else gap(estimate)
+    yield Sheet(title, ("pair", "base only", "post only", "by tax", "oracle", *ROUTING_GAINS), rows)

@@ -12,7 +12,7 @@ from handoff.passk.early import EarlyEstimate
 from handoff.passk.pairs import Signs
 from handoff.passk.recovery import LostThenSolved
 from handoff.passk.routing import RoutedCoverage
-from handoff.report.format import Json, plain
+from handoff.report.format import OPTIONAL, Json, plain
 
 
 @attrs.frozen
@@ -37,7 +37,8 @@ class PairRow:
     #: The least k at which the base's pass@k is greater, and the share of the draws in which it is at some k.
     crossover: int | None
     crossed_share: float
-    routing: RoutedCoverage
+    #: With ``--more``.
+    routing: RoutedCoverage | None = attrs.field(default=None, metadata=OPTIONAL)
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@ import attrs
 
 from handoff.passk.comparison import Contribution, TaxEstimate
 from handoff.passk.early import EarlyEstimate
+from handoff.passk.routing import RoutedCoverage
 from handoff.report import sheet
 from handoff.report.format import Measure, arrow, decimal, interval, percent
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow
@@ -21,7 +22,7 @@ def sheets(document: TaxDocument) -> dict[str, list[Sheet]]:
         "tasks": [*extremes(document), rates(document)],
         "trade": [trade(document)],
         "early": early(document.early),
-        "routing": [routing(document)],
+        "routing": [routing(document), *routed(document)],
     }
 
 
@@ -164,6 +165,26 @@ def routing(document: TaxDocument) -> Sheet:
         f"the coverage that {k} rollouts in all would buy"
     )
     return Sheet(title, ("rule", "pass@1", f"pass@{k}", "to base", "cost", "equal cost"), rows)
+
+
+#: Headings of :func:`routing_gains`.
+ROUTING_GAINS = ("less base", "less post", "less random", "less post, equal cost")
+
+
+def routing_gains(one: RoutedCoverage) -> tuple[SheetCell, ...]:
+    """What the tax rule gains over other rules, in points."""
+    equal = one.equal_cost_over_post
+    return (*map(gap, (one.over_base, one.over_post, one.over_random)), EMPTY if equal is None else gap(equal))
+
+
+def routed(document: TaxDocument) -> list[Sheet]:
+    """The coverage of the tax rule with intervals, where it is wanted."""
+    one = document.routed
+    if one is None:
+        return []
+    row = SheetRow("by tax", (rate(one.tax), *routing_gains(one)))
+    title = f"pass@{one.budget} by tax, and less that of other rules in points, with intervals over tasks"
+    return [Sheet(title, ("rule", f"pass@{one.budget}", *ROUTING_GAINS), (row,))]
 
 
 def rule_names(document: TaxDocument) -> dict[str, str]:

@@ -8,8 +8,8 @@ import attrs
 
 from handoff.passk.comparison import Contribution, PolicyCurves, TaxComparison, TaxEstimate
 from handoff.passk.early import EarlyEstimate
-from handoff.passk.routing import Routing
-from handoff.report.format import Json, Measure, plain
+from handoff.passk.routing import RoutedCoverage, Routing
+from handoff.report.format import OPTIONAL, Json, Measure, plain
 
 #: Bins of success rates: upper edges are inclusive, and 0 and 1 have their own bins.
 BINS = ("never", "≤ 25%", "≤ 50%", "≤ 75%", "< 100%", "always")
@@ -54,6 +54,8 @@ class TaxDocument:
     sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
     #: Tasks whose rollouts are all equal, by policy; stated of policies for which these are most tasks.
     alike: Mapping[str, int] = attrs.field(factory=dict)
+    #: The coverage of the tax rule with intervals, with ``--more``.
+    routed: RoutedCoverage | None = attrs.field(default=None, metadata=OPTIONAL)
 
     @property
     def sides(self) -> tuple[tuple[str, PolicyCurves], tuple[str, PolicyCurves]]:
