@@ -86,9 +86,13 @@ def pairs(entries: Sequence[PairEntry]) -> list[Pair]:
     for path, one in read.items():
         if names[one.name] > 1:
             read[path] = attrs.evolve(one, name=f"{one.name} ({path.partition('#')[0]})")
-    return [_pair(entry, read[entry.base], read[entry.post]) for entry in entries]
+    runs = Counter((entry.base, entry.recipe) for entry in entries)
+    return [_pair(one, read[one.base], read[one.post], runs[one.base, one.recipe] == 1) for one in entries]
 
 
-def _pair(entry: PairEntry, base: Counts, post: Counts) -> Pair:
-    name = f"{entry.name}, {post.name}" if entry.name and entry.several else entry.name
+def _pair(entry: PairEntry, base: Counts, post: Counts, lone: bool) -> Pair:
+    """``lone``: no other run has its recipe."""
+    name = entry.name
+    if name and entry.several:
+        name += f", {entry.recipe if entry.recipe and lone else post.name}"
     return Pair(base, post, name, entry.family, entry.benchmark, entry.recipe)

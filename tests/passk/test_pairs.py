@@ -244,7 +244,7 @@ def test_a_crossover_that_the_budget_does_not_show_has_no_end() -> None:
     nothing, rising = counts("base", [0] * 60), counts("p", [1] * 60)
     never = mean_curves([Pair(nothing, rising), Pair(nothing, attrs.evolve(rising, name="q"))]).crossing
     assert (never.k, never.low, never.high) == (None, None, None)
-    # By k of 8 rollouts the one base solves k/8 of its tasks, the policy 7/8; the other base solves none, as its policy.
+    # By k of 8 rollouts one base solves k/8 of its tasks, its policy 7/8; the other base and its policy solve none.
     pairs = [Pair(counts("b", [1] * 8), counts("p", [8] * 7 + [0])), Pair(counts("c", [0] * 8), counts("d", [0] * 8))]
     last = mean_curves(pairs).crossing
     assert last.k == 8

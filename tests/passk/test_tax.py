@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shlex
+import shutil
 from fractions import Fraction
 from math import comb
 from pathlib import Path
@@ -438,11 +439,15 @@ def test_every_command_in_the_documents_works(tmp_path, monkeypatch):
     for size, seed in (("1b", 1), ("7b", 2)):
         for counts in pair(n=64, seed=seed):
             write(tmp_path / f"{counts.name}-{size}.csv", counts)
-    text = (Path(__file__).resolve().parents[2] / "docs" / "passk.md").read_text()
+    for name in ("ppo", "ptgs"):
+        (tmp_path / f"{name}.csv").write_text((tmp_path / "post.csv").read_text().replace(",64,64", f",64,{len(name)}"))
+    root = Path(__file__).resolve().parents[2]
+    shutil.copytree(root / "examples" / "tax", tmp_path / "examples" / "tax")
+    text = (root / "docs" / "passk.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     commands = [line for language, block in blocks if not language for line in block.splitlines()]
     commands = [line for line in commands if line.startswith("handoff ")]
-    assert len(commands) == 10
+    assert len(commands) == 14
     for line in commands:
         assert output_of(*shlex.split(line)[1:]), line
     for language, block in blocks:

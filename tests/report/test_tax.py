@@ -157,6 +157,12 @@ def test_the_sentences_state_the_numbers_of_three_tasks_worked_out_by_hand() -> 
     )
 
 
+def test_the_paper_of_the_equations_is_named_in_full() -> None:
+    told = document(counts("base", SPREAD), counts("post", SHARP))
+    for text in (page.render(told), " ".join(page.content(told).notes)):
+        assert "Equations and tables are numbered as in “Sharpening Tax in Post-Training”." in text
+
+
 def test_an_interval_without_width_is_flagged() -> None:
     same = counts("base", SPREAD)
     text = page.render(document(same, counts("post", SPREAD)))

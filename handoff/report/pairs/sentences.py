@@ -12,8 +12,8 @@ from handoff.report.format import (
     gap_with_interval,
     percent,
     plural,
-    points_with_interval,
     rate_with_interval,
+    sign,
     told,
 )
 from handoff.report.pairs.values import PairsDocument
@@ -115,21 +115,28 @@ def curves(document: PairsDocument) -> Iterator[str]:
 
 
 def recovered(document: PairsDocument) -> Iterator[str]:
-    for row in document.lost_then_solved:
-        of = f" ({row.benchmark})" if row.benchmark else ""
+    rows = document.lost_then_solved
+    if len(rows) > 2:  # the table has the others
+        rows = tuple(row for row in rows if sign(row.difference) > 0)
+    for row in rows:
         if row.share.point is None:
-            continue  # the table has the reason
-        words = told(row.difference, "more than", "less than", "not told apart from")
+            yield f"{row.share.reason}."
+            continue
+        of = f" ({row.benchmark})" if row.benchmark else ""
+        words = told(
+            row.difference,
+            "more than in the other direction",
+            "less than in the other direction",
+            "not told apart from the other direction",
+        )
+        gap = "" if row.difference.point is None else f", {words}: {gap_with_interval(row.difference)}"
         yield (
             f"Of the tasks that {row.base} solves and {row.loser} loses, {row.solver} solves "
-            f"{rate_with_interval(row.share)}{of}"
-            + (
-                "."
-                if row.difference.point is None
-                else f", {words} in the other direction: {points_with_interval(row.difference)} points."
-            )
+            f"{rate_with_interval(row.share)}{of}{gap}."
         )
     if document.lost_then_solved:
+        if not rows:
+            yield "No direction is told apart from the other one."
         yield (
             "A policy solves a task if at least one of K rollouts succeeds. A second evaluation of the same policy "
             "would solve some of the lost tasks by chance, so compare the two directions."
