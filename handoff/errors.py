@@ -14,10 +14,29 @@ from pathlib import Path
 DISTRIBUTION = "checkpoint-handoff"
 
 
+#: Characters of a sentence, and those of its end among them.
+_MOST, _END = 2000, 500
+
+
+def brief(sentence: str) -> str:
+    """``sentence``, without the middle of one that is very long.
+
+    It may quote a folder, a server or an adapter, whose texts have any length.  Its cause comes first, and the way out
+    last.
+    """
+    left_out = len(sentence) - _MOST
+    if left_out <= 0:
+        return sentence
+    return f"{sentence[: _MOST - _END]} ... ({left_out:,} characters are left out) ... {sentence[-_END:]}"
+
+
 class HandoffError(Exception):
     """Base class; ``exit_code`` is what the command line exits with."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return brief(super().__str__())
 
 
 class UsageError(HandoffError, ValueError):

@@ -11,6 +11,7 @@ import select
 import stat
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 from handoff.errors import DataError
 
@@ -71,12 +72,16 @@ def read(path: Path, most: int | None = None) -> bytes:
 
     Raises ``OSError``, also for pipes and devices, which could block forever, and for more than ``most`` bytes.
     """
-    status = path.stat()
-    _require(path, stat.S_ISREG(status.st_mode), "it is not a regular file")
-    _require(
-        path, most is None or status.st_size <= most, f"it has {status.st_size:,} bytes; at most {most or 0:,} are read"
-    )
-    return path.read_bytes()
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        _require(path, most is None or size <= most, f"it has {size:,} bytes; at most {most or 0:,} are read")
+        return file.read()
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """An untrusted file, open to be read in parts.  Raises ``OSError``, also for pipes and devices."""
+    _require(path, stat.S_ISREG(path.stat().st_mode), "it is not a regular file")
+    return open(path, "rb")
 
 
 def read_input(path: Path) -> bytes:

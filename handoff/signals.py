@@ -17,7 +17,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -141,23 +141,29 @@ def _run_beside(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     from handoff.errors import Interrupted
 
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    stopped = threading.Event()
 
     async def main() -> T:
         task = asyncio.current_task()
         assert task is not None
         started.append((asyncio.get_running_loop(), task))
+        if stopped.is_set():
+            raise asyncio.CancelledError
         return await job()
 
     with ThreadPoolExecutor(1) as executor:
+        future: Future[T] | None = None
         try:
-            future = executor.submit(lambda: asyncio.run(main()))
-        except RuntimeError as error:
-            raise Interrupted(f"this process cannot start a thread ({error}); raise its limits (ulimit -v)") from error
-        try:
-            with _raised():
+            with _raised():  # before the work starts: a signal of its first moment counts
+                future = executor.submit(lambda: asyncio.run(main()))
                 return future.result()
+        except RuntimeError as error:
+            if future is not None:
+                raise
+            raise Interrupted(f"this process cannot start a thread ({error}); raise its limits (ulimit -v)") from error
         except KeyboardInterrupt:
-            theirs = future.done()  # else it was raised here, by the signal
+            theirs = future is not None and future.done()  # else it was raised here, by the signal
+            stopped.set()
             for loop, task in started:
                 loop.call_soon_threadsafe(task.cancel)
             if theirs:

@@ -80,9 +80,18 @@ def from_csv(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
+#: Characters of a name.
+MOST_NAME = 10_000
+
+
 def require_printable(what: str, names: Iterable[str]) -> None:
-    """Raise :class:`~handoff.errors.DataError` if one of ``names`` (each the name of a ``what``) is not printable."""
+    """Raise :class:`~handoff.errors.DataError` if one of ``names`` (each the name of a ``what``) is not printable, or
+    longer than :data:`MOST_NAME`."""
     for name in names:
+        if len(name) > MOST_NAME:
+            raise DataError(
+                f"the {what} {name[:80]!r}... has {len(name):,} characters; a name has at most {MOST_NAME:,}"
+            )
         if not name.isprintable():
             raise DataError(f"the {what} {name[:80]!r} contains an unprintable character")
 

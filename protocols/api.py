@@ -116,7 +116,7 @@ def run(
     if plan is not None:
         register_plan(plan, prepared.identity, len(prepared.plan), folder)
     prepared.run(folder, where, progress)
-    return design.load(folder)
+    return design.read(folder)
 
 
 def estimate(

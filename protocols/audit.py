@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,13 @@ def audit_run(
     if run is None:
         return audit
     audit.templates = tuple(templates)
-    plan = protocol.plan(run.tasks, run.config)
+    size = protocol.size(run.tasks, run.config)
     check_folder(audit, run)
     check_identity(audit, run)
     note_seeds(audit, run)
     if register is not None:
-        check_register(audit, run, plan, register)
-    check_order(audit, plan, read_keys(folder))
+        check_register(audit, run, size, register)
+    check_order(audit, partial(protocol.plan, run.tasks, run.config), size, read_keys(folder))
     protocol.check(audit, run, templates)
     check_policies(audit, run)
     if not replay:

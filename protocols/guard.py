@@ -8,7 +8,7 @@ environment that failed, a damaged folder) pass.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,14 @@ class _Plugin(Protocol[Any, Any]):
         self._require("plan", wrong)
         return keys
 
+    def size(self, tasks: Sequence[Task], config: Any) -> int:
+        if type(self.inner).size is Protocol.size:
+            return super().size(tasks, config)
+        with self._guarded("size"):
+            size = self.inner.size(tasks, config)
+        self._require("size", problem(size, int))
+        return size
+
     async def play(
         self, config: Any, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
     ) -> dict[str, float]:
@@ -67,6 +75,18 @@ class _Plugin(Protocol[Any, Any]):
             run = self.inner.load(folder)
         self._require("load", None if isinstance(run, Run) else f"it is {described(run)}, not a Run")
         return run
+
+    def read(self, folder: Path) -> Any:
+        run = self.load(folder)
+        with self._guarded("read"):
+            run.require_consistent()
+        return run
+
+    def contradiction(self, config: Any, key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+        with self._guarded("contradiction"):
+            clause = self.inner.contradiction(config, key, body, body_of)
+        self._require("contradiction", problem(clause, str | None))
+        return clause
 
     def check(self, audit: Audit, run: Any, templates: Sequence[str]) -> None:
         with self._guarded("check"):

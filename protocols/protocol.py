@@ -8,7 +8,8 @@ play what the plan owes, how to read a run back, and what its audit checks.  The
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Generic, TypeVar
@@ -102,6 +103,14 @@ class Protocol(ABC, Generic[C, R]):
     def plan(self, tasks: Sequence[Task], config: C) -> list[Key]:
         """The keys of all records, in the order in which they are sealed.  A key starts with the kind of record."""
 
+    def size(self, tasks: Sequence[Task], config: C) -> int:
+        """How many records :meth:`plan` has.
+
+        An audit compares the number with that of the records before it asks for the plan of a folder, which may state
+        any: a subclass says it without making the keys.
+        """
+        return len(self.plan(tasks, config))
+
     @abstractmethod
     async def play(
         self, config: C, tasks: Sequence[Task], policies: Mapping[str, Policy], running: Running
@@ -114,6 +123,22 @@ class Protocol(ABC, Generic[C, R]):
 
         Raises :class:`~handoff.errors.StoreError` or :class:`~handoff.errors.DataError`, naming the line.
         """
+
+    def read(self, folder: Path) -> R:
+        """The run in ``folder``, complete or not, for everybody but an audit.
+
+        Raises as :meth:`load` does, and :class:`~handoff.errors.DataError` for a run that contradicts itself.
+        """
+        run = self.load(folder)
+        run.require_consistent()
+        return run
+
+    def contradiction(self, config: C, key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+        """How a finished record in a folder contradicts itself, as a clause: a run does not go on from it.
+
+        ``body_of`` gives the body of another finished record, or ``None``.
+        """
+        return None
 
     @abstractmethod
     def check(self, audit: Audit, run: R, templates: Sequence[str]) -> None:
@@ -225,6 +250,7 @@ class Protocol(ABC, Generic[C, R]):
             failures=failures,
             cautions=self.cautions(config, acting),
             fits=fits,
+            contradiction=partial(self.contradiction, config),
         )
 
     def _fits(

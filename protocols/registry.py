@@ -73,7 +73,7 @@ def protocol_of_run(folder: Path) -> Protocol[Any, Any]:
 
 
 def load(folder: str | Path) -> Run:
-    """Read the run in ``folder``, of any protocol, complete or not."""
-    run = protocol_of_run(Path(folder)).load(Path(folder))
+    """Read the run in ``folder``, of any protocol, complete or not (:meth:`Protocol.read`)."""
+    run = protocol_of_run(Path(folder)).read(Path(folder))
     assert isinstance(run, Run)
     return run

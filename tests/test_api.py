@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.command import hear_the_terminal
 
 import handoff
 from handoff.errors import PolicyFault, StoreError, UsageError
@@ -209,13 +210,15 @@ asyncio.run(main())
 
 def test_the_first_interrupt_stops_a_run_inside_an_event_loop(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(IN_A_LOOP)
-    child = subprocess.Popen(
-        [sys.executable, "script.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "acts\n"
-    child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=60)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    child = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, preexec_fn=hear_the_terminal, **pipes)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "acts\n"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+    finally:
+        child.kill()
     assert child.returncode != 0
     assert "stopped by the user" in errors
     assert not (tmp_path / "run" / "seal.json").exists()

@@ -29,7 +29,13 @@ def run(arguments: list[str], folder: Path) -> str:
     environment = {key: value for key, value in os.environ.items() if key != "ALFWORLD_DATA"}
     environment["COLUMNS"] = "100"
     result = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, cwd=folder, env=environment, check=False
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=False,
+        timeout=800,
     )
     assert result.returncode == 0, f"{arguments}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
     assert result.stdout.strip() or result.stderr.strip()

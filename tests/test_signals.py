@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kit.command import start
+from kit.command import hear_the_terminal, start
 from kit.runs import record_bytes
 
 RUN = shlex.split("run sokoban -p rl=noisy:0.3 --cross rl --tasks 12 --slots 16 -q --workers 2")
@@ -24,8 +24,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 
     def own() -> None:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGHUP):  # which a parent in the background, or nohup, ignores
-            signal.signal(number, signal.SIG_DFL)
+        hear_the_terminal()
 
     return start(*arguments, preexec_fn=own)
 

@@ -6,27 +6,26 @@ digests.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from handoff.auditing import known
+from handoff.auditing.engines import engine_problems
 from handoff.auditing.known import key_problems
 from handoff.errors import UsageError
 from handoff.policies import builtin
 from handoff.policies.form import Limits, is_digest
 from handoff.policies.language import checkpoints
 from handoff.policies.language.actions import FORMATS
-from handoff.policies.language.clock import iso
+from handoff.policies.language.clock import READER, iso
 from handoff.policies.language.fingerprint import KINDS, NOTHING, Fingerprint
 from handoff.policies.language.options import ModelOptions
-from handoff.policies.language.prompts import FORMS
+from handoff.policies.language.prompts import BUILTIN, FORMS, own_source
 from handoff.policies.language.texts import TEXTS
 from handoff.policies.specs import Spec
 from handoff.settings import settings
-
-#: Whether a model's decisions have token ids, as a description says it.
-TOKENS = ("ids", "rendered prompt only")
 
 #: Kinds whose engine is the toolkit's own: where it is constrained it scores whole replies, and no filter is behind it.
 _SCORING = ("hf", "builtin")
@@ -36,6 +35,8 @@ _CONTEXTS: Mapping[str, tuple[str, ...]] = {
     "builtin": ("context",),
     "openai": ("max_model_len", "context"),
 }
+#: What the source of a template has whose prompts are conversations.
+_CONVERSATION = re.compile(r"block\s+first\b")
 #: The highest temperature that most servers take.
 _USUAL_TEMPERATURE = 2
 
@@ -57,19 +58,10 @@ def model_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
     yield from key_problems("its description", facts, known.KEYS_BY_KIND[kind], known.MORE_MODEL_KEYS)
     yield from structure_problems(facts)
     yield from _observed_problems(kind, facts)
-    if facts.get("tokens") not in (TOKENS if kind == "openai" else TOKENS[:1]):
-        yield f"its tokens are stated as {facts.get('tokens')!r:.40}"
-    if not isinstance(facts.get("guarantee"), str):
-        yield f"its guarantee is stated as {facts.get('guarantee')!r:.40}"
-    if not isinstance(facts.get("engine"), dict):
-        yield f"its engine is stated as {facts.get('engine')!r:.40}"
-    elif kind in known.ENGINE_KEYS:
-        yield from key_problems("its engine", facts["engine"], known.ENGINE_KEYS[kind], known.MORE_ENGINE_KEYS)
+    yield from _prompt_facts_problems(kind, facts)
+    shipped = shipped_checkpoint(facts.get("checkpoint")) if kind == "builtin" else None
+    yield from engine_problems(kind, facts, None if shipped is None else shipped.context())
     if kind == "openai":
-        engine = facts.get("engine")
-        tokenizes = isinstance(engine, dict) and engine.get("name") == "vllm"
-        if tokenizes != (facts.get("tokens") == "ids"):
-            yield "its engine and its tokens contradict each other"
         if not isinstance(facts.get("model"), str) or spec.argument != f"#{facts.get('model')}":
             yield f"its spec is {spec.text!r:.80}, but its model is {facts.get('model')!r:.80}"
     else:
@@ -102,6 +94,25 @@ def _observed_problems(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"its chat template is stated to rewrite {facts['rewrites']!r:.80}"
     if "texts" in facts and (kind not in _SCORING or facts["texts"] != TEXTS):
         yield f"its texts are stated as {facts['texts']!r:.40}"
+
+
+def _prompt_facts_problems(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What no model of this ``kind`` has: a clock and a chat template behind its prompts, a field of a request.
+
+    No shipped checkpoint has a chat template.  One of another checkpoint or of a server is not known here.
+    """
+    prompt, sampling = ({} if not isinstance(facts.get(key), dict) else facts[key] for key in ("prompt", "sampling"))
+    chat = prompt.get("form") == "chat"
+    if chat and kind == "builtin":
+        yield "its prompts are stated to go through a chat template, which its checkpoint does not have"
+    unknown, source = chat and kind != "builtin", str(prompt.get("source"))
+    if "rewrites" in facts and not (unknown and prompt.get("history") != 0 and _CONVERSATION.search(source)):
+        yield "its chat template is stated to rewrite earlier replies, but its prompts show none as messages"
+    if ("now" in facts or "now" in prompt) and not unknown and READER not in source:
+        yield "its prompts are stated to show the time, which its template does not read"
+    field = sampling.get("token_limit_field")
+    if field is not None and (kind != "openai" or field == ModelOptions().token_limit_field):
+        yield f"its sampling has the token_limit_field {field!r:.40}, which no run of its kind states"
 
 
 def _is_time(now: Any) -> bool:
@@ -138,16 +149,19 @@ def structure_problems(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "its prompt is no object"
         return
     yield from key_problems("its prompt", prompt, known.PROMPT_KEYS, known.MORE_PROMPT_KEYS)
-    history, system = prompt.get("history"), prompt.get("system")
+    name, source, system = (prompt.get(key) for key in ("template", "source", "system"))
+    ranges = {one.field: one for one in settings(ModelOptions)}
     fine = (
-        isinstance(prompt.get("template"), str)
-        and isinstance(prompt.get("source"), str)
+        isinstance(name, str)
+        and isinstance(source, str)
         and prompt.get("form") in FORMS
-        and (history is None or (type(history) is int and history >= 0))
+        and ranges["history"].problem(prompt.get("history")) is None
         and (system is None or isinstance(system, str))
     )
     if not fine:
-        yield "its prompt has a part of another type"
+        yield "its prompt has a part of another type, or out of its range"
+    elif name in BUILTIN and source != own_source(name):
+        yield f"its template is called {name}, as one of the toolkit's is, but has another source"
     if isinstance(actions, dict) and prompt.get("format") != actions.get("format"):
         yield f"its prompt asks for {prompt.get('format')!r:.40}, but its action rule is {actions.get('format')!r:.40}"
     constrained = isinstance(sampling, dict) and sampling.get("constrain") is True
@@ -179,16 +193,19 @@ def _checkpoint_problems(spec: Spec, facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"its checkpoint is {name!r:.80} at {revision!r:.40}"
     elif spec.argument != (f"{name}@{revision}" if revision else name):
         yield f"its spec is {spec.text!r:.80}, but its checkpoint is {name!r:.80} at {revision!r:.40}"
+    if spec.kind == "builtin" and revision is not None:
+        yield f"it ships with the toolkit, yet it has the revision {revision!r:.40}"
     if not isinstance(digests, dict) or not all(is_digest(value) for value in digests.values()):
         yield "the digests of its checkpoint are none"
         return
     yield from key_problems("its checkpoint's digests", digests, known.DIGEST_KEYS)
     if spec.kind == "builtin" and isinstance(name, str):
-        shipped = shipped_digests(name)
+        shipped = shipped_checkpoint(name)
         if shipped is None:
             yield f"no checkpoint that ships is named {name!r:.80}"
-        for key in sorted(shipped or {}):
-            if shipped and digests.get(key) != shipped[key]:
+            return
+        for key in sorted(shipped.digests):
+            if digests.get(key) != shipped.digests[key]:
                 yield f"the digest of its {key} is not that of the checkpoint {name} that ships"
 
 
@@ -202,12 +219,14 @@ def oddities(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"its temperature {temperature:g} is above {_USUAL_TEMPERATURE}; replies do not show what it was"
 
 
+def shipped_checkpoint(name: Any) -> checkpoints.Checkpoint | None:
+    """The checkpoint called ``name`` that ships; ``None`` if none does."""
+    return _shipped(name) if isinstance(name, str) and name in builtin.names() else None
+
+
 @cache
-def shipped_digests(name: str) -> Mapping[str, str] | None:
-    """Digests of the checkpoint called ``name`` that ships; ``None`` if none does."""
-    if name not in builtin.names():
-        return None
-    return checkpoints.find(str(builtin.folder() / name)).digests
+def _shipped(name: str) -> checkpoints.Checkpoint:
+    return checkpoints.find(str(builtin.folder() / name))
 
 
 def limits_of(facts: Mapping[str, Any]) -> Limits | None:

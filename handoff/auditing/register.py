@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from handoff.auditing.checks import Audit
 from handoff.canonical import differing_keys
-from handoff.runs.chain import Key
 from handoff.runs.register import read_registered, registered_plan
 from handoff.runs.run import Run
 from handoff.settings import settings
@@ -15,14 +13,15 @@ from handoff.settings import settings
 CLAIM = "the run is the plan that was registered before it"
 
 
-def check_register(audit: Audit, run: Run, plan: Sequence[Key], path: Path) -> None:
+def check_register(audit: Audit, run: Run, size: int, path: Path) -> None:
     """Add the check ``register`` to ``audit``: the manifest gives the plan in the file ``path``, key by key.
 
-    Raises :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if there is no plan in it.
+    ``size`` is the number of places of the run's plan.  Raises :class:`~handoff.errors.UsageError` or
+    :class:`~handoff.errors.DataError` if there is no plan in ``path``.
     """
     check = audit.check("register", CLAIM)
     stated = read_registered(path)
-    actual = registered_plan(run.identity, len(plan))
+    actual = registered_plan(run.identity, size)
     for key in sorted({*stated, *actual}):
         theirs, mine = stated.get(key), actual.get(key)
         names = ", ".join(differing_keys(theirs, mine, key))

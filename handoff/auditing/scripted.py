@@ -16,6 +16,7 @@ from handoff.auditing.checks import Check
 from handoff.errors import HandoffError
 from handoff.policies import kinds
 from handoff.policies.policy import Policy, Request
+from handoff.policies.scripted import is_temperature
 from handoff.policies.specs import Spec
 from handoff.records import Decision
 
@@ -63,11 +64,11 @@ class Redecided:
             self._require_same(name, cell, position, request, decision)
         if name not in self._policies:
             return
-        try:
-            (again,) = self._policies[name].decide([attrs.evolve(request, plan=plan)])
-        except (ArithmeticError, ValueError) as error:
-            self._check.require(False, f"{cell}: decision {position} cannot be made from what is recorded: {error}")
+        if request.temperature is not None and not is_temperature(request.temperature):
+            failure = f"{cell}: decision {position} is stated to be made at the temperature {request.temperature}"
+            self._check.require(False, f"{failure}, which is none")
             return
+        (again,) = self._policies[name].decide([attrs.evolve(request, plan=plan)])
         self._check.require(
             (again.action, again.status, again.flags) == (decision.action, decision.status, decision.flags),
             f"{cell}: decision {position} is recorded as {_words(decision)}, but its policy decides {_words(again)}",

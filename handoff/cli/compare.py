@@ -38,10 +38,10 @@ def compare(
     """Set RUN1 and RUN2 side by side: what they differ in, whether they can be compared, and every estimand of both
     with intervals and the difference."""
     from handoff.cli.output import console
-    from handoff.protocols.frontier import study
+    from handoff.protocols.frontier import FRONTIER
     from handoff.report.study import comparison
 
-    compared = comparison.compare(study.load(first), study.load(second), chosen, anyway)
+    compared = comparison.compare(FRONTIER.read(first), FRONTIER.read(second), chosen, anyway)
     if as_json:
         click.echo(json.dumps(compared.to_json(), indent=2, allow_nan=False))
     else:

@@ -34,7 +34,7 @@ def export(run: Path, out: Path | None, formats: tuple[str, ...]) -> None:
     from handoff.text import shell_word
 
     protocol = protocol_of_run(run)
-    tables = protocol.tables(protocol.load(run))
+    tables = protocol.tables(protocol.read(run))
     result = write_tables(run, tables, run / "export" if out is None else out, formats or None)
     for path, rows in result.written:
         click.echo(f"{shell_word(path)}: {rows} rows")

@@ -16,9 +16,9 @@ from handoff.passk.counts import Counts
 from handoff.passk.counts_file import read_counts
 from handoff.passk.pairs import Pair
 from handoff.passk.pairs_file import PairEntry
-from handoff.protocols.frontier import study
+from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.frontier.study import DEPTH
-from handoff.protocols.rollouts import study as rollouts_study
+from handoff.protocols.rollouts import ROLLOUTS
 
 
 def load_table(path: str | Path) -> Table:
@@ -37,7 +37,7 @@ def load_sample(path: str | Path) -> Sample:
     """
     path = Path(path)
     if path.is_dir():
-        return study.load(path).sample()
+        return FRONTIER.read(path).sample()
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder or a CSV file")
     return Sample(str(path), read_csv(path))
@@ -71,7 +71,7 @@ def counts(path: str | Path) -> Counts:
     :meth:`~handoff.protocols.rollouts.study.RolloutStudy.counts` do.
     """
     folder, _, policy = str(path).partition("#")
-    return rollouts_study.load(folder).counts(policy or None) if Path(folder).is_dir() else read_counts(path)
+    return ROLLOUTS.read(Path(folder)).counts(policy or None) if Path(folder).is_dir() else read_counts(path)
 
 
 def pairs(entries: Sequence[PairEntry]) -> list[Pair]:

@@ -50,8 +50,8 @@ def report(
     from handoff.text import shell_word
 
     protocol = protocol_of_run(run)
-    shown, loaded = protocol.report(), protocol.load(run)
-    document = shown.document(loaded, chosen, None if external is None else protocol.load(external))
+    shown, loaded = protocol.report(), protocol.read(run)
+    document = shown.document(loaded, chosen, None if external is None else protocol.read(external))
     if html is not None:
         for path in shown.write(loaded, document, Path(html) if html else None):
             click.echo(f"wrote {shell_word(path)}", err=as_json)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from handoff.errors import brief
 from handoff.text import printable
 
 #: The file name in an error of standard output, which the system leaves empty.
@@ -65,7 +66,7 @@ def _named(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 def complain(text: str) -> None:
     """One sentence on standard error, as far as there is one."""
     with contextlib.suppress(OSError):
-        click.echo(f"handoff: {printable(text)}", err=True)
+        click.echo(f"handoff: {brief(printable(text))}", err=True)
 
 
 def abandon() -> None:

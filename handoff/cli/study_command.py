@@ -188,7 +188,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
         return
     for remark in prepared.run(here / folder, request.where, progress.for_console(remarks, request.quiet)):
         say(remarks, remark, style="yellow")
-    run = attrs.evolve(protocol.load(here / folder), folder=folder)  # commands name it as the user did
+    run = attrs.evolve(protocol.read(here / folder), folder=folder)  # commands name it as the user did
     if request.as_json:
         click.echo(json.dumps({"folder": str(folder), **protocol.summary(run)}, indent=2))
     else:

@@ -24,7 +24,7 @@ from handoff.passk.comparison import LEVEL, TaxEstimate
 from handoff.passk.counts import Counts
 from handoff.passk.curves import FloatArray, pass_at_k_curves
 from handoff.passk.pairs import BaseRuns, Pair, by_base, common_budget
-from handoff.passk.task_intervals import independent_difference, rate
+from handoff.passk.task_intervals import correlation, rate, rate_difference
 
 
 @attrs.frozen
@@ -78,6 +78,9 @@ def _of_base(group: BaseRuns, budget: int, level: float) -> Iterator[LostThenSol
         for loser, solver in permutations(runs, 2)
     }
     for one, other in combinations(runs, 2):
+        together = correlation(
+            (lost_T[one] * means_T[other], lost_T[other] * means_T[one]), (lost_T[one], lost_T[other])
+        )
         for loser, solver in ((one, other), (other, one)):
             yield LostThenSolved(
                 group.pairs[0].benchmark,
@@ -90,7 +93,7 @@ def _of_base(group: BaseRuns, budget: int, level: float) -> Iterator[LostThenSol
                 float(lost_T[loser].sum()),
                 float((lost_T[loser] * means_T[solver]).sum()),
                 shares[loser, solver],
-                independent_difference(shares[loser, solver], shares[solver, loser]),
+                rate_difference(shares[loser, solver], shares[solver, loser], together),
             )
 
 

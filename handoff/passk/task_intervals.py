@@ -55,12 +55,28 @@ def mean_difference(values_T: FloatArray, level: float = LEVEL) -> TaxEstimate:
     return TaxEstimate(point, max(-1.0, point - half), min(1.0, point + half))
 
 
-def independent_difference(first: TaxEstimate, second: TaxEstimate) -> TaxEstimate:
-    """``first`` less ``second``, two rates, from their intervals (Newcombe 1998, method 10: without covariance)."""
+def correlation(numerators_2T: tuple[FloatArray, FloatArray], denominators_2T: tuple[FloatArray, FloatArray]) -> float:
+    """Of the errors of two rates over the same tasks; 0 where one of them shows no spread."""
+    errors_2T = []
+    for numerator_T, denominator_T in zip(numerators_2T, denominators_2T, strict=True):
+        total = float(denominator_T.sum())
+        errors_2T.append(numerator_T - (numerator_T.sum() / total if total > 0 else 0.0) * denominator_T)
+    sizes = [float(np.sqrt((errors_T**2).sum())) for errors_T in errors_2T]
+    return float((errors_2T[0] * errors_2T[1]).sum()) / (sizes[0] * sizes[1]) if min(sizes) > 0 else 0.0
+
+
+def rate_difference(first: TaxEstimate, second: TaxEstimate, correlated: float = 0.0) -> TaxEstimate:
+    """``first`` less ``second``, two rates, from their intervals and the correlation of their errors (Newcombe 1998).
+
+    Without a correlation it is method 10 of "Interval estimation for the difference between independent proportions".
+    """
     ends = (first.point, first.low, first.high, second.point, second.low, second.high)
     if any(end is None for end in ends):
         missing = first.reason or second.reason or first.interval_reason or second.interval_reason
         return TaxEstimate(None, None, None, reason=missing, interval_reason=missing)
     p, low, high, q, under, over = (float(end) for end in ends if end is not None)
-    point = p - q
-    return TaxEstimate(point, point - float(np.hypot(p - low, over - q)), point + float(np.hypot(high - p, q - under)))
+
+    def reach(one: float, other: float) -> float:
+        return float(np.sqrt(max(one**2 + other**2 - 2 * correlated * one * other, 0.0)))
+
+    return TaxEstimate(p - q, p - q - reach(p - low, over - q), p - q + reach(high - p, q - under))

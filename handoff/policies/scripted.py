@@ -67,6 +67,11 @@ class Noisy(Policy):
         return {"kind": "expert"} if self.epsilon == 0 else {"kind": "noisy", "epsilon": self.epsilon}
 
 
+def is_temperature(value: float) -> bool:
+    """Whether a :class:`Tempered` policy can decide at this temperature."""
+    return 0 < value < math.inf
+
+
 class Tempered(Policy):
     """Draws an admissible action a with probability proportional to exp(u(a) / T).
 
@@ -84,7 +89,7 @@ class Tempered(Policy):
     temperature: float
 
     def __init__(self, temperature: float, habit: float = 0.0) -> None:
-        if not (temperature > 0 and math.isfinite(temperature) and habit >= 0 and math.isfinite(habit)):
+        if not (is_temperature(temperature) and 0 <= habit < math.inf):
             raise UsageError(
                 f"tempered:T[:HABIT] takes a temperature above 0 and a habit of 0 or more, "
                 f"not {temperature:g} and {habit:g}"

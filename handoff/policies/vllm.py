@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from handoff.errors import DataError, Interrupted, MissingExtra, UsageError
+from handoff.policies.language import guarantees
 from handoff.policies.language.local import Local, Waiting
 from handoff.policies.language.model import FINISH_TERMS, Output
 from handoff.policies.language.options import ModelOptions
@@ -24,7 +25,7 @@ class VLLM(Local):
     """A checkpoint under ``vllm.LLM``."""
 
     kind = "vllm"
-    guarantee = "each request has its own seed; equal tokens in any batch need float32 (handoff doctor)"
+    guarantee = guarantees.BATCHES
 
     def __init__(self, argument: str, options: ModelOptions) -> None:
         """Raises :class:`~handoff.errors.UsageError` for options that cannot be had here."""

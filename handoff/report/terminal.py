@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from handoff.errors import brief
 from handoff.report.sheet import Content, Section, Sheet, SheetCell, SheetRow
 from handoff.text import printable
 
@@ -103,12 +104,12 @@ def _words(cell: SheetCell, reasons: dict[str, int], lone: bool) -> str:
 def say(console: Console, *sentences: str, style: str = "") -> None:
     """Sentences as one paragraph."""
     if sentences:
-        _print(console, _broken(" ".join(sentences), console.width), style)
+        _print(console, _broken(" ".join(map(brief, sentences)), console.width), style)
 
 
 def line(console: Console, text: str, style: str = "") -> None:
-    """Text from outside on one line, however long it is; a terminal breaks it at blanks."""
-    text = printable(text)
+    """Text from outside on one line, without the middle of a very long one; a terminal breaks it at blanks."""
+    text = brief(printable(text))
     _print(console, _broken(text, console.width) if console.is_terminal else [text], style)
 
 

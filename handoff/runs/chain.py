@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from handoff import files
 from handoff.canonical import canonical, digest, parse
 from handoff.errors import StoreError
+
+#: Bytes of a line, and of a manifest: more than any has, and less than the memory.
+MOST_BYTES = 2**29
+#: Bytes of blank text in a row.
+_MOST_BLANK = 2**16
 
 Key = tuple[str, ...]
 
@@ -87,18 +95,41 @@ def line_key(raw: bytes) -> Key:
     return tuple(parse(head.rpartition(b',"key":')[2]))
 
 
-def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
-    """Split ``data`` into whole lines and a torn rest.
+@attrs.define
+class Lines:
+    """The whole lines of a file, without their newlines, read one after the other.
 
-    The rest is the text after the last newline, blank lines at the end, and a last line that is cut short (not JSON),
-    even if a newline ends it.
+    A file may have any number of lines.  Reading raises ``OSError``, and :class:`Damage` for a line that no run has
+    written: it is longer than :data:`MOST_BYTES`, or follows more blank text than any crash leaves.
     """
-    *lines, rest = data.split(b"\n")
-    while lines and not lines[-1].strip():
-        rest = lines.pop() + b"\n" + rest
-    if lines and not _is_json(lines[-1]):
-        rest = lines.pop() + b"\n" + rest
-    return lines, rest
+
+    path: Path
+    #: The torn end, after all lines were read: the text after the last newline, blank lines at the end, and a last line
+    #: that is cut short (not JSON), even if a newline ends it.
+    rest: bytes = b""
+
+    def __iter__(self) -> Iterator[bytes]:
+        last, blank, torn, number = b"", b"", b"", 0
+        with files.open_regular(self.path) as file:
+            while raw := file.readline(MOST_BYTES + 1):
+                number += 1
+                if len(raw) > MOST_BYTES or len(blank) > _MOST_BLANK:
+                    raise Damage(f"{self.path}, line {number}: longer than any record ({MOST_BYTES:,} bytes at most)")
+                if not raw.endswith(b"\n"):
+                    torn = raw
+                elif not raw.strip():
+                    blank += raw
+                else:
+                    yield from _whole(last + blank)
+                    last, blank = raw, b""
+        if last and _is_json(last):
+            yield last[:-1]
+            last = b""
+        self.rest = last + blank + torn
+
+
+def _whole(text: bytes) -> list[bytes]:
+    return text[:-1].split(b"\n") if text else []
 
 
 def _is_json(raw: bytes) -> bool:

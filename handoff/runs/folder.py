@@ -9,7 +9,7 @@ from typing import Any
 from handoff import files
 from handoff.canonical import digest, parse
 from handoff.errors import DataError, StoreError
-from handoff.runs.chain import Damage, Key, Line, decode_line, line_key, split_lines
+from handoff.runs.chain import MOST_BYTES, Damage, Key, Line, Lines, decode_line, line_key
 
 MANIFEST, RECORDS, JOURNAL, SEAL, TIMINGS, LOCK = (
     "manifest.json",
@@ -20,13 +20,15 @@ MANIFEST, RECORDS, JOURNAL, SEAL, TIMINGS, LOCK = (
     "lock",
 )
 FORMAT = 1
+#: Bytes of a seal and of the times: more than any has.
+MOST_SEAL, MOST_TIMINGS = 2**12, 2**24
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run, checked against its own digest.  Raises :class:`~handoff.errors.StoreError`."""
     path = folder / MANIFEST
     try:
-        raw = files.read(path)
+        raw = files.read(path, MOST_BYTES)
     except FileNotFoundError:
         raise StoreError(f"{folder} is not a run folder: it has no {MANIFEST}") from None
     except NotADirectoryError:
@@ -51,32 +53,37 @@ def read_records(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Line]:
     record of one key.
     """
     path = folder / RECORDS
+    prev, keys, lines = str(manifest["digest"]), dict[Key, int](), Lines(path)
     try:
-        data = files.read(path)
+        for number, raw in enumerate(lines, start=1):
+            line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
+            prev = line.digest
+            if keys.setdefault(line.key, number) != number:
+                key = "/".join(line.key)
+                raise Damage(f"{path}, line {number} holds a second record of {key}, beside line {keys[line.key]}")
+            yield line
     except FileNotFoundError:
         if (folder / SEAL).exists():
             raise Damage(f"{path} is missing, though the run was sealed complete") from None
         return
     except OSError as error:
         raise StoreError(f"cannot read {path}: {files.cause(error)}") from error
-    lines, rest = split_lines(data)
-    if rest and (folder / SEAL).exists():
-        raise after_the_seal(path, len(lines), rest)
-    prev, keys = str(manifest["digest"]), dict[Key, int]()
-    for number, raw in enumerate(lines, start=1):
-        line = decode_line(raw, number - 1, prev, f"{path}, line {number}")
-        prev = line.digest
-        if keys.setdefault(line.key, number) != number:
-            key = "/".join(line.key)
-            raise Damage(f"{path}, line {number} holds a second record of {key}, beside line {keys[line.key]}")
-        yield line
+    if lines.rest and (folder / SEAL).exists():
+        raise after_the_seal(path, len(keys), lines.rest)
 
 
 def read_keys(folder: Path) -> list[Key]:
     """The keys of the sealed records, in the order of their lines, which :func:`read_records` has verified."""
     path = folder / RECORDS
-    lines, _ = split_lines(files.read(path) if path.exists() else b"")
-    return [line_key(raw) for raw in lines]
+    return [line_key(raw) for raw in Lines(path)] if path.exists() else []
+
+
+def read_head_line(folder: Path) -> tuple[int, str | None]:
+    """The number of the sealed records, which :func:`read_records` has verified, and the digest of the last one."""
+    count, last = 0, b""
+    for count, last in enumerate(Lines(folder / RECORDS), start=1):  # noqa: B007 - the last ones are wanted
+        pass
+    return count, str(parse(last)["digest"]) if count else None
 
 
 def after_the_seal(path: Path, records: int, rest: bytes) -> Damage:
@@ -88,7 +95,7 @@ def read_seal(folder: Path) -> dict[str, Any] | None:
     """The content of ``seal.json``; ``None`` while the run is not complete."""
     path = folder / SEAL
     try:
-        seal = parse(files.read(path))
+        seal = parse(files.read(path, MOST_SEAL))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -26,7 +26,7 @@ from handoff.records import Task
 from handoff.runs.chain import Key
 from handoff.runs.identity import OBSERVED_BY_PROTOCOLS, commanded
 from handoff.runs.run import protocol_of
-from handoff.runs.store import Store
+from handoff.runs.store import Contradiction, Store, no_contradiction
 from handoff.text import reason, shell_word
 
 
@@ -63,6 +63,8 @@ class Prepared:
     cautions: Sequence[str] = ()
     #: How many turns fit in the prompts of each language model.
     fits: Mapping[str, Fit] = attrs.Factory(dict)
+    #: How a finished record contradicts itself (:meth:`handoff.protocols.protocol.Protocol.contradiction`).
+    contradiction: Contradiction = no_contradiction
 
     @property
     def digest(self) -> str:
@@ -102,7 +104,8 @@ class Prepared:
         folder, where = folder.absolute(), where or Where()
         if where.step_timeout is not None:
             host["step_timeout"] = where.step_timeout
-        with Store(folder, self.identity, self.plan, host, partial(self._hold, folder)) as store:
+        hold = partial(self._hold, folder)
+        with Store(folder, self.identity, self.plan, host, hold, self.contradiction) as store:
             pool: Pool | None = None
             try:
                 remarks = [*self.failures, *store.dropped, *store.remarks]

@@ -74,6 +74,12 @@ class Run(ABC):
     def decisions(self) -> Iterator[RecordedDecision]:
         """Every decision of the run."""
 
+    def require_consistent(self) -> None:  # noqa: B027 - a protocol may have nothing to add
+        """Raise :class:`~handoff.errors.DataError`, naming the record, where the run contradicts itself.
+
+        Whoever reads a run takes its consistency for granted; an audit reports each contradiction as a failure.
+        """
+
     @property
     def complete(self) -> bool:
         return self.sealed and not self.still_owed

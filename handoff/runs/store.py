@@ -32,12 +32,13 @@ from typing import Any, BinaryIO
 from handoff import files
 from handoff.canonical import canonical, differing_keys, digest, parse
 from handoff.errors import ProtocolFault, StoreError
-from handoff.runs.chain import Damage, Key, decode_line, seal_line, split_lines
+from handoff.runs.chain import MOST_BYTES, Damage, Key, Lines, decode_line, seal_line
 from handoff.runs.folder import (
     FORMAT,
     JOURNAL,
     LOCK,
     MANIFEST,
+    MOST_TIMINGS,
     RECORDS,
     SEAL,
     TIMINGS,
@@ -49,8 +50,19 @@ from handoff.runs.identity import commanded
 
 #: Seconds of a phase beyond which a time is no time: 30,000 years.
 _MOST_SECONDS = 1e12
+#: Bytes of a record's body, whose line is to be read back.
+_MOST_BODY = MOST_BYTES - 2**16
 #: The entry of ``timings.json`` about the servers' software and hardware.
 SYSTEMS = "system_fingerprints"
+
+
+#: How a finished record contradicts itself, as a clause, by its key, its body and the bodies of others by their keys.
+Contradiction = Callable[[Key, Any, Callable[[Key], Any]], str | None]
+
+
+def no_contradiction(key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+    """The :data:`Contradiction` of records that nobody knows."""
+    return None
 
 
 class Store:
@@ -66,18 +78,21 @@ class Store:
         plan: Sequence[Key],
         host: Mapping[str, Any],
         hold: Callable[[Mapping[str, Any]], list[str]] = lambda theirs: [],
+        contradiction: Contradiction = no_contradiction,
     ) -> None:
         """Create the run in ``folder``, or continue the same run.
 
         ``identity`` is everything that the results depend on; ``host`` are remarks (paths, versions) that they do not
         depend on.  ``hold`` compares what was observed of the models with the identity of the run that is continued,
-        before anything is written: it raises, or returns remarks.
+        before anything is written: it raises, or returns remarks.  A finished record with a ``contradiction`` is
+        refused before the run goes on from it.
         Raises :class:`~handoff.errors.StoreError` if another process writes there, if the folder holds another
         configuration (naming the keys that differ) or something else, or if it cannot be written.
         """
         self.folder = folder
         self._plan = list(plan)
         self._keys = frozenset(self._plan)
+        self._contradiction = contradiction
         self._done: dict[Key, Any] = {}
         self._waiting: dict[Key, bytes] = {}  # canonical JSON of the bodies that are finished and not sealed
         self._sealed = 0
@@ -136,6 +151,11 @@ class Store:
                 f"the protocol finished the record {name!r:.200}, which is not in its plan; mend plan()"
             )
         text = canonical(body)
+        if len(text) > _MOST_BODY:
+            raise StoreError(
+                f"the record {'/'.join(key)!r:.200} has {len(text):,} bytes, and at most {_MOST_BODY:,} are read back; "
+                "ask for fewer actions"
+            )
         with self._disk("write"):
             if durable and self._sealed < len(self._plan) and self._plan[self._sealed] != key:
                 assert self._journal is not None
@@ -169,7 +189,7 @@ class Store:
         total, named = dict(timings), {name: set(entries) for name, entries in (systems or {}).items() if entries}
         earlier: Any = None
         with contextlib.suppress(OSError, ValueError):
-            earlier = parse(files.read(path))
+            earlier = parse(files.read(path, MOST_TIMINGS))
         for name, entry in (earlier if isinstance(earlier, dict) else {}).items():
             if type(entry) in (int, float) and 0 <= entry <= _MOST_SECONDS:
                 total[name] = total.get(name, 0.0) + float(entry)
@@ -241,19 +261,18 @@ class Store:
     def _resume(self) -> None:
         """Read everything before writing anything: sealed records, then the journal."""
         records_path, journal_path = self.folder / RECORDS, self.folder / JOURNAL
-        lines, rest = split_lines(files.read(records_path) if records_path.exists() else b"")
-        length = 0
-        for number, raw in enumerate(lines, start=1):
+        lines, length = Lines(records_path), 0
+        for number, raw in enumerate(lines if records_path.exists() else (), start=1):
             line = decode_line(raw, number - 1, self._head, f"{records_path}, line {number}")
             if number > len(self._plan) or line.key != self._plan[number - 1]:
                 raise Damage(f"{records_path}, line {number}: {'/'.join(line.key)} is not what the plan has there")
             self._done[line.key] = line.body
             self._head = line.digest
             length += len(raw) + 1
-        self._sealed = len(lines)
+            self._sealed = number
         seal = read_seal(self.folder)
-        if seal is not None and rest:
-            raise after_the_seal(records_path, len(lines), rest)
+        if seal is not None and lines.rest:
+            raise after_the_seal(records_path, self._sealed, lines.rest)
         if seal is not None and (seal["records"] != self._sealed or seal["head"] != self._head):
             raise Damage(
                 f"{records_path} has {self._sealed} records that end in {self._head[:12]}..., but {SEAL} states "
@@ -261,16 +280,24 @@ class Store:
             )
         if seal is not None and self._sealed < len(self._plan):
             raise Damage(f"{records_path} was sealed with {self._sealed} of the {len(self._plan)} records of its plan")
-        entries, torn = split_lines(files.read(journal_path) if journal_path.exists() else b"")
-        for number, raw in enumerate(entries, start=1):
+        entries, kept = Lines(journal_path), 0
+        for number, raw in enumerate(entries if journal_path.exists() else (), start=1):
             key, body = _read_journal_line(raw, f"{journal_path}, line {number}")
             if key not in self._keys:
                 raise Damage(f"{journal_path}, line {number}: {'/'.join(key)} is not in the plan")
             self._done.setdefault(key, body)
+            kept += len(raw) + 1
         if seal is not None:
             return  # complete: no record is written any more
-        self._cut(records_path, length, rest)
-        self._cut(journal_path, sum(len(raw) + 1 for raw in entries), torn)
+        for key, body in self._done.items():
+            clause = self._contradiction(key, body, self._done.get)
+            if clause is not None:
+                raise Damage(
+                    f"{self.folder} cannot go on: its record {'/'.join(key)} contradicts itself: {clause}. Nothing was "
+                    "changed there: choose another --out"
+                )
+        self._cut(records_path, length, lines.rest)
+        self._cut(journal_path, kept, entries.rest)
         # Unbuffered: after a failed write nothing must be left that a later flush would put on disk.
         self._records = open(records_path, "ab", buffering=0)  # noqa: SIM115 - held until close
         self._journal = open(journal_path, "ab", buffering=0)  # noqa: SIM115

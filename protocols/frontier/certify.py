@@ -75,9 +75,8 @@ async def certify(
     if not any(trajectory.arrived for trajectory in study.trajectories.values()):
         checks.ends.excuse("no trajectory arrived")
     passes = []
-    for cell in study.cells():
-        trajectory = study.trajectories.get(cell)
-        if trajectory is None or cell.task not in tasks:
+    for cell, trajectory in study.trajectories.items():
+        if cell.task not in tasks:
             continue
         followers: list[Endpoint | None] = [end for end in study.endpoints_of(cell) if end.arrived]
         for index, endpoint in enumerate(followers or [None]):

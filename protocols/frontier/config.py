@@ -57,9 +57,14 @@ def cells(tasks: Sequence[Task], config: FrontierConfig) -> list[Cell]:
     return [Cell(task.id, slot, name) for task in tasks for slot in range(config.slots) for name in config.reachers]
 
 
+def size(tasks: Sequence[Task], config: FrontierConfig) -> int:
+    """How many records the plan has."""
+    return len(tasks) * config.slots * len(config.reachers) * (1 + len(config.solvers))
+
+
 def plan(tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:
     """All records of the run in the order in which they are sealed: trajectories, then endpoints."""
-    require_size(len(tasks) * config.slots * len(config.reachers) * (1 + len(config.solvers)))
+    require_size(size(tasks, config))
     crossing = cells(tasks, config)
     return [
         *(cell.key for cell in crossing),

@@ -31,9 +31,8 @@ def check_prompts(audit: Audit, study: Study, templates: Sequence[str] = ()) -> 
     for cell, trajectory in study.trajectories.items():
         requests = requests_of(study.task(cell.task), trajectory.reset, (), trajectory.steps, config.reach_budget)
         renderer.require(cell.reacher, study.label(cell), requests, trajectory.steps)
-    for cell in study.cells():
-        start = study.trajectories.get(cell)
-        if start is None or not start.arrived:
+    for cell, start in study.trajectories.items():
+        if not start.arrived:
             continue
         first: list[tuple[str, Decision]] = []
         for end in study.endpoints_of(cell):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from handoff.episodes.pool import Pool
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
+from handoff.protocols.frontier import logic
 from handoff.protocols.frontier import study as studies
 from handoff.protocols.frontier.certify import CLAIMS, certify
 from handoff.protocols.frontier.checks import check_records
-from handoff.protocols.frontier.config import FrontierConfig, plan
+from handoff.protocols.frontier.config import FrontierConfig, plan, size
 from handoff.protocols.frontier.flat_tables import tables
 from handoff.protocols.frontier.play import Player
 from handoff.protocols.frontier.prompt_groups import prompt_groups
@@ -53,6 +54,9 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
     def plan(self, tasks: Sequence[Task], config: FrontierConfig) -> list[Key]:
         return plan(tasks, config)
 
+    def size(self, tasks: Sequence[Task], config: FrontierConfig) -> int:
+        return size(tasks, config)
+
     def turns(self, config: FrontierConfig) -> int:
         return config.reach_budget
 
@@ -66,6 +70,9 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
 
     def load(self, folder: Path) -> Study:
         return studies.load(folder)
+
+    def contradiction(self, config: FrontierConfig, key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+        return logic.contradiction(config, key, body, body_of)
 
     def check(self, audit: Audit, run: Study, templates: Sequence[str]) -> None:
         check_records(audit, run)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import attrs
 
+from handoff.errors import DataError
 from handoff.records import Certificate, Record, Step
 from handoff.runs.chain import Key
 
@@ -68,9 +69,9 @@ class Trajectory:
         if self.arrival is None:
             return
         if not 0 <= self.arrival <= len(self.steps):
-            raise ValueError(f"it arrives after {self.arrival} actions, but it has {len(self.steps)}")
+            raise DataError(f"it arrives after {self.arrival} actions, but it has {len(self.steps)}")
         if self.arrival and self.steps[self.arrival - 1].check is None:
-            raise ValueError("it arrives at a state that has no certificate")
+            raise DataError("it arrives at a state that has no certificate")
 
     @property
     def cell(self) -> Cell:

@@ -102,6 +102,23 @@ class Study(Run):
                 yield RecordedDecision(label, row.solver, step.decision, admissible)
                 admissible = step.record.admissible
 
+    def require_consistent(self) -> None:
+        where = self.folder
+        if not all(isinstance(facts, dict) for facts in self.policies.values()):
+            raise DataError(f"{where}: the manifest describes a policy by something that is not an object")
+        known = {task.id for task in self.tasks}
+        if not self.tasks or len(known) != len(self.tasks):
+            raise DataError(f"{where}: the manifest must list at least one task, and each once")
+        for trajectory in self.trajectories.values():
+            cell = f"{where}: the trajectory of {_words(trajectory.cell)}"
+            if trajectory.reacher not in self.reachers or not 0 <= trajectory.slot < self.slots:
+                raise DataError(f"{cell} is not in the run's plan")
+            _require_arrival(trajectory, cell, self.depth)
+        for end in self.endpoints.values():
+            if end.cell.cell not in self.trajectories or end.solver not in self.solvers:
+                words = f"{_words(end.cell.cell)}, solver {end.solver}"
+                raise DataError(f"{where}: the endpoint of {words} has no trajectory in the run's plan")
+
     @cached_property
     def table(self) -> Table:
         """The table of ones and zeros.
@@ -110,7 +127,7 @@ class Study(Run):
         run that contradicts itself.
         """
         self.require_complete()
-        require_consistent(self)
+        self.require_consistent()
         return table_of(
             self.tasks,
             self.trajectories.values(),
@@ -169,28 +186,6 @@ def _require_planned(cell: Cell, config: FrontierConfig, where: str, solver: str
     known = cell.reacher in config.reachers and (solver is None or solver in config.solvers)
     if not known or not 0 <= cell.slot < config.slots:
         raise DataError(f"{where} is not in the run's plan")
-
-
-def require_consistent(study: Study) -> None:
-    """Raise :class:`~handoff.errors.DataError`, naming the record, where a run contradicts itself.
-
-    A report takes this for granted; an audit reports each contradiction as a failure.
-    """
-    where = study.folder
-    if not all(isinstance(facts, dict) for facts in study.policies.values()):
-        raise DataError(f"{where}: the manifest describes a policy by something that is not an object")
-    known = {task.id for task in study.tasks}
-    if not study.tasks or len(known) != len(study.tasks):
-        raise DataError(f"{where}: the manifest must list at least one task, and each once")
-    for trajectory in study.trajectories.values():
-        cell = f"{where}: the trajectory of {_words(trajectory.cell)}"
-        if trajectory.reacher not in study.reachers or not 0 <= trajectory.slot < study.slots:
-            raise DataError(f"{cell} is not in the run's plan")
-        _require_arrival(trajectory, cell, study.depth)
-    for end in study.endpoints.values():
-        if end.cell.cell not in study.trajectories or end.solver not in study.solvers:
-            words = f"{_words(end.cell.cell)}, solver {end.solver}"
-            raise DataError(f"{where}: the endpoint of {words} has no trajectory in the run's plan")
 
 
 def _words(cell: Cell) -> str:

@@ -72,9 +72,14 @@ def configure(values: Mapping[str, Any]) -> RolloutsConfig:
     return attrs.evolve(config, ptgs=EstimateThenSample(pilots, **parameters))
 
 
+def size(tasks: Sequence[Task], config: RolloutsConfig) -> int:
+    """How many records the plan has."""
+    return len(tasks) * len(config.policies) * config.rollouts
+
+
 def plan(tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
     """All records in the order in which they are sealed."""
-    require_size(len(tasks) * len(config.policies) * config.rollouts)
+    require_size(size(tasks, config))
     return [
         RolloutCell(task.id, policy, index).key
         for task in tasks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from handoff.protocols.rollouts.checks import check_records
 from handoff.protocols.rollouts.config import PtgsSettings, RolloutsConfig
 from handoff.protocols.rollouts.play import roll_all, with_references
 from handoff.protocols.rollouts.records import ROLLOUT
-from handoff.protocols.rollouts.study import RolloutStudy
+from handoff.protocols.rollouts.study import RolloutStudy, contradiction
 from handoff.protocols.rollouts.summary import summary
 from handoff.protocols.rollouts.tables import tables
 from handoff.records import Task
@@ -47,6 +47,9 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
     def plan(self, tasks: Sequence[Task], config: RolloutsConfig) -> list[Key]:
         return configs.plan(tasks, config)
 
+    def size(self, tasks: Sequence[Task], config: RolloutsConfig) -> int:
+        return configs.size(tasks, config)
+
     def turns(self, config: RolloutsConfig) -> int:
         return config.budget
 
@@ -62,6 +65,9 @@ class RolloutsProtocol(Protocol[RolloutsConfig, RolloutStudy]):
 
     def load(self, folder: Path) -> RolloutStudy:
         return studies.load(folder)
+
+    def contradiction(self, config: RolloutsConfig, key: Key, body: Any, body_of: Callable[[Key], Any]) -> str | None:
+        return contradiction(config, key, body)
 
     def check(self, audit: Audit, run: RolloutStudy, templates: Sequence[str]) -> None:
         check_records(audit, run)

@@ -50,6 +50,14 @@ class Rollout:
         return RolloutCell(self.task, self.policy, self.index)
 
 
+def rollout_problem(rollout: Rollout, budget: int) -> str | None:
+    """Where a rollout contradicts itself or its ``budget`` of actions, as a clause."""
+    actions, outcome = len(rollout.decisions), rollout.outcome
+    whole = outcome in ("won", "terminal") or (outcome == "budget" and actions == budget)
+    consistent = (outcome == "won") == rollout.won and rollout.records == actions + 1 and actions <= budget
+    return None if whole and consistent else f"outcome {outcome!r:.40} after {actions} of {budget} actions"
+
+
 def outcome_of(last: Record) -> str:
     """How a rollout ended, given its last record."""
     return "won" if last.won else "terminal" if last.done else "budget"

@@ -15,7 +15,7 @@ from handoff.errors import DataError, UsageError
 from handoff.passk.counts import Counts
 from handoff.passk.ptgs import EstimateThenSample
 from handoff.protocols.rollouts.config import RolloutsConfig
-from handoff.protocols.rollouts.records import ROLLOUT, Rollout, RolloutCell
+from handoff.protocols.rollouts.records import ROLLOUT, Rollout, RolloutCell, rollout_problem
 from handoff.records import from_json
 from handoff.runs.chain import Key
 from handoff.runs.folder import read_records, require_key
@@ -66,6 +66,12 @@ class RolloutStudy(Run):
             for decision in rollout.decisions:
                 yield RecordedDecision(self.label(cell), cell.policy, decision, None)
 
+    def require_consistent(self) -> None:
+        for cell, rollout in self.rollouts.items():
+            problem = rollout_problem(rollout, self.config.budget)
+            if problem is not None:
+                raise DataError(f"{self.folder}: {self.label(cell)} contradicts itself: {problem}")
+
     @property
     def pilots(self) -> int:
         """Rollouts of each task and policy that are not scored."""
@@ -110,6 +116,16 @@ def _course(rollout: Rollout) -> Hashable:
     """What happened in a rollout: every record, and all that was decided, without the seeds."""
     said = tuple((decision.text, decision.action, decision.status) for decision in rollout.decisions)
     return rollout.digest, said
+
+
+def contradiction(config: RolloutsConfig, key: Key, body: Any) -> str | None:
+    """How a finished record contradicts itself, as a clause."""
+    try:
+        rollout = from_json(Rollout, body)
+        require_key(key, rollout.cell.key, "its place")
+    except DataError as error:
+        return str(error)
+    return rollout_problem(rollout, config.budget)
 
 
 def load(path: str | Path) -> RolloutStudy:

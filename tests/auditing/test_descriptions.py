@@ -12,7 +12,7 @@ from kit.audits import checks, failures
 from kit.fault_server import serving
 from kit.runs import IdentityChange, RecordChange, forge, records
 
-from handoff.auditing.descriptions import shipped_digests
+from handoff.auditing.descriptions import shipped_checkpoint
 from handoff.canonical import digest
 from handoff.episodes.start import Where
 from handoff.policies import ModelOptions, builtin
@@ -43,6 +43,18 @@ def change_rl(**values: Any) -> IdentityChange:
     return lambda identity: identity["policies"]["rl"].update(values)
 
 
+def engine_of_rl(**values: Any) -> IdentityChange:
+    return lambda identity: identity["policies"]["rl"]["engine"].update(values)
+
+
+def prompt_of_rl(**values: Any) -> IdentityChange:
+    return lambda identity: identity["policies"]["rl"]["prompt"].update(values)
+
+
+def sampling_of_rl(**values: Any) -> IdentityChange:
+    return lambda identity: identity["policies"]["rl"]["sampling"].update(values)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -59,12 +71,29 @@ def change_rl(**values: Any) -> IdentityChange:
         (lambda i: i["policies"]["rl"]["sampling"].update(max_new_tokens=9), "its flags are scored"),
         (lambda i: i["policies"]["rl"]["sampling"].update(constrain=False), "has the flags scored"),
         (lambda i: i["policies"]["rl"]["engine"].update(context=50), "new tokens, where"),
+        (engine_of_rl(context=1_000_000), "has context 1000000, but the checkpoint that ships has 512 places"),
+        (engine_of_rl(context=None), "has context None, but the checkpoint that ships has 512 places"),
+        (engine_of_rl(name="vllm"), "its engine has name 'vllm'"),
+        (engine_of_rl(attention="flash"), "its engine has attention 'flash'"),
+        (engine_of_rl(dtype="float8"), "its engine has dtype 'float8'"),
+        (engine_of_rl(device=["x"]), "its engine has device ['x']"),
+        (engine_of_rl(torch="9" * 1001), "its engine has torch '999"),
+        (engine_of_rl(rows=True), "its engine has rows True"),
+        (engine_of_rl(rows=65_537), "its engine has rows 65537"),
+        (change_rl(guarantee="every token is proven optimal"), "its guarantee is stated as 'every token is proven"),
+        (change_rl(spec="builtin:rl@main", revision="main"), "yet it has the revision 'main'"),
+        (change_rl(rewrites={"thinking": [1]}), "but its prompts show none as messages"),
+        (change_rl(now="2020-01-01T00:00:00"), "show the time, which its template does not read"),
+        (prompt_of_rl(now="2020-01-01T00:00:00"), "show the time, which its template does not read"),
+        (prompt_of_rl(form="chat"), "a chat template, which its checkpoint does not have"),
+        (prompt_of_rl(template="turns"), "its template is called turns, as one of the toolkit's is"),
+        (sampling_of_rl(token_limit_field="max_completion_tokens"), "token_limit_field 'max_completion_tokens'"),
     ],
 )  # fmt: skip
 def test_a_builtin_checkpoint_is_described_as_it_ships(tmp_path: Path, change: IdentityChange, says: str) -> None:
     assert failures(ALFWORLD) == {}
     problems = failures(forge(ALFWORLD, tmp_path / "run", identity=change))
-    assert set(problems) == {"policies"}
+    assert set(problems) - {"prompts"} == {"policies"}
     assert any(says in problem for problem in problems["policies"]), problems["policies"][:5]
 
 
@@ -81,10 +110,10 @@ def test_no_filter_refuses_for_a_checkpoint_in_this_process(tmp_path: Path) -> N
 def test_the_digests_of_what_ships_are_those_that_its_makers_noted() -> None:
     for name in builtin.names():
         noted = json.loads((builtin.folder() / name / "manifest.json").read_text())
-        shipped = shipped_digests(name)
+        shipped = shipped_checkpoint(name)
         assert shipped is not None
-        assert shipped["weights"] == digest({"model.safetensors": noted["weights_sha256"]})
-    assert shipped_digests("nobody") is None
+        assert shipped.digests["weights"] == digest({"model.safetensors": noted["weights_sha256"]})
+    assert shipped_checkpoint("nobody") is None
 
 
 def test_no_library_of_models_is_imported_for_it() -> None:
@@ -105,6 +134,10 @@ def prompt(**values: Any) -> IdentityChange:
     return lambda identity: identity["policies"]["a"]["prompt"].update(values)
 
 
+def engine(**values: Any) -> IdentityChange:
+    return lambda identity: identity["policies"]["a"]["engine"].update(values)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -122,7 +155,20 @@ def prompt(**values: Any) -> IdentityChange:
         (sampling(constrain=1), "constrain 1"),
         (sampling(luck=7), "its sampling has 'luck', which no run of this version writes"),
         (sampling(constrain=True), "its action rule is another one"),
-        (prompt(history=-1), "a part of another type"),
+        (prompt(history=-1), "a part of another type, or out of its range"),
+        (prompt(history=10**30), "a part of another type, or out of its range"),
+        (prompt(history=True), "a part of another type, or out of its range"),
+        (prompt(template="alfworld-compact"), "its template is called alfworld-compact"),
+        (prompt(source="{{ observation }}"), "its template is called default"),
+        (sampling(token_limit_field="max_tokens"), "has the token_limit_field 'max_tokens'"),
+        (engine(version={"x": 1}), "its engine has version {'x': 1}"),
+        (engine(version=None), "its engine is 'vllm', with the version None"),
+        (engine(root=5), "its engine has root 5"),
+        (engine(root="x" * 10**6), "its engine has root 'xxx"),
+        (engine(max_model_len="many"), "its engine has max_model_len 'many'"),
+        (engine(max_model_len=10**200), "its engine has max_model_len 1000"),
+        (engine(context=0), "its engine has context 0"),
+        (lambda i: i["policies"]["a"].update(guarantee="bitwise"), "its guarantee is stated as 'bitwise'"),
         (prompt(form="song"), "a part of another type"),
         (prompt(mood="kind"), "its prompt has 'mood'"),
         (prompt(format="json"), "its prompt asks for 'json', but its action rule is 'tagged'"),

@@ -124,6 +124,22 @@ class Mine(Policy):
         return [scripted(request, request.record.admissible[0]) for request in requests]
 
 
+@pytest.mark.parametrize("temperature", [0.0, -1e-9, -5.0])
+def test_nothing_is_decided_again_at_a_temperature_that_is_none(
+    temperature: float, rollouts: Path, tmp_path: Path
+) -> None:
+    def stated(key: list[str], body: Any) -> None:
+        if body["policy"] == "t":
+            body["temperature"] = temperature
+
+    code, checks = command_checks(forge(rollouts, tmp_path / "run", stated))
+    assert code == 1
+    of_t = sum(len(body["decisions"]) for _, body in records(rollouts) if body["policy"] == "t")
+    assert len(checks["decisions"]["failures"]) == of_t > 0
+    says = f"is stated to be made at the temperature {temperature}, which is none"
+    assert all(failure.endswith(says) for failure in checks["decisions"]["failures"])
+
+
 def test_a_policy_of_another_package_does_not_decide_again_and_a_note_says_so(tmp_path: Path) -> None:
     handoff.run("sokoban", cross=["m"], policies={"m": Mine()}, tasks=3, slots=1, out=tmp_path, workers=0)
     code, checks = command_checks(tmp_path)

@@ -13,6 +13,8 @@ from kit.command import invoke
 from kit.refusals import refusal
 from kit.runs import first, forge, play
 
+from handoff.errors import DataError
+
 STUDY = ["run", "sokoban", "-p", "a=expert", "-p", "b=random", "--cross", "a,b", "--slots", "1"]
 
 
@@ -91,6 +93,64 @@ def test_a_forged_rollouts_run_is_a_sentence_in_every_command(
     audit = invoke("audit", folder, "--records-only")
     assert audit.exit_code == 1
     assert says in " ".join(audit.stdout.split())
+
+
+LONG = "x" * 10**6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda i: i["protocol"].update(split=LONG),
+        lambda i: i["protocol"].update(policies=[LONG, "b"]),
+        lambda i: i["protocol"].update(name=LONG),
+        lambda i: i["protocol"].update(**{LONG: 1}),
+        lambda i: i["policies"].update({LONG: {}}),
+        lambda i: i["policies"]["a"].update(spec=LONG),
+        lambda i: i["policies"]["a"].update(spec=f"{LONG}:1"),
+        lambda i: i["policies"]["a"].update({LONG: 1}),
+        lambda i: i["tasks"][0].update(name=LONG),
+        lambda i: i["tasks"][0].update(source=LONG),
+        lambda i: i["tasks"][0].update(id=LONG),
+        lambda i: i["environment"].update(name=LONG),
+        lambda i: i["environment"].update({LONG: 1}),
+        lambda i: i.update(handoff=LONG),
+        lambda i: i.update(seeds={LONG: 1}),
+    ],
+)
+def test_a_megabyte_in_a_folder_is_a_short_sentence(change: Any, rolled: Path, tmp_path: Path) -> None:
+    folder = forge(rolled, tmp_path / "run", identity=change)
+    for words in (("audit", folder, "--workers", "0", "-q"), ("report", folder), ("export", folder)):
+        result = invoke(*words)
+        said = f"{result.stdout}{'' if isinstance(result.exception, SystemExit) else result.exception or ''}"
+        assert len(said) < 20_000
+        assert "x" * 2001 not in said
+
+
+def test_a_megabyte_in_a_record_is_a_short_sentence(rolled: Path, tmp_path: Path) -> None:
+    def long(key: list[str], body: Any) -> bool:
+        body["decisions"][0].update(action=LONG, text=LONG, status=LONG, flags=[LONG])
+        body["outcome"] = LONG
+        return True
+
+    result = invoke("audit", forge(rolled, tmp_path / "run", first(long)), "--workers", "0", "-q")
+    assert result.exit_code == 1
+    assert len(result.stdout) < 50_000
+
+
+def test_the_middle_of_a_long_sentence_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """The cause comes first and the way out last, so both are kept."""
+    sentence = f"no game is named {LONG}; choose another"
+    error = DataError(sentence)
+    for words in (str(error), str(DataError(f"the run: {error}"))):
+        assert len(words) < 2100
+        assert words.endswith("; choose another")
+        assert "no game is named xxx" in words
+    assert re.search(r"\(998,0\d\d characters are left out\)", str(error))
+    assert str(DataError("x" * 2000)) == "x" * 2000
+    line = refusal(capsys, "report", "--order", LONG, "nowhere")
+    assert len(line) < 2100
+    assert len(refusal(capsys, LONG)) < 2100
 
 
 def test_runs_that_cannot_predict_one_another_are_told_apart_in_words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -21,6 +22,15 @@ def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start the command in a new process, with pipes for the text of both outputs."""
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(_command(*arguments), text=True, **options)
+
+
+def hear_the_terminal() -> None:
+    """Undo what a parent in the background, or ``nohup``, hands down: signals that are ignored.
+
+    For ``preexec_fn``: a child that tests send these signals to must not ignore them.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def handoff_without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:

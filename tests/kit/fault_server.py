@@ -57,6 +57,8 @@ class Model(ThreadingHTTPServer):
         self.max_model_len: int | None = 100_000
         #: What the card of the model states in its place, if anything.
         self.stated_length: Any = None
+        #: What it calls the source of its weights, and its own version.
+        self.root, self.version = MODEL_ROOT, "0.0.test"
         self.canned: list[tuple[int, bytes, dict[str, str]]] = []
         self.delay: Callable[[], float] = lambda: 0.0
         self.gets = 0
@@ -123,13 +125,13 @@ class _Handler(BaseHTTPRequestHandler):
         model = self.server
         model.gets += 1
         if self.path == "/v1/models":
-            card: dict[str, Any] = {"id": "m", "root": MODEL_ROOT}
+            card: dict[str, Any] = {"id": "m", "root": model.root}
             length = model.max_model_len if model.stated_length is None else model.stated_length
             if length is not None:
                 card["max_model_len"] = length
             self._send(200, {"data": [card]})
         elif self.path == "/version" and model.dialect == "vllm":
-            self._send(200, {"version": "0.0.test"})
+            self._send(200, {"version": model.version})
         elif self.path == "/health":
             self._send(503 if model.dead else 200, {})
         else:

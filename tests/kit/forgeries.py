@@ -79,6 +79,8 @@ PART = "part of a bigger"
 WORDS = "words of a model that no rule reads"
 PACKAGE = "what a policy of another package did"
 TEMPLATE = "prompts of another template"
+ENGINE = "on which software and hardware a model ran"
+CHAT = "what a chat template does"
 HOST = "times, machine and paths"
 
 JOURNAL = b'{"body":{},"digest":"0","key":["x"]}\n'
@@ -167,6 +169,8 @@ FORGERIES: list[Forgery] = [
     Forgery("solvers in another order", "handoff", edits.solvers_reversed),
     Forgery("more slots", "handoff", edits.in_protocol("missing", slots=3)),
     Forgery("more rollouts", "rollouts", edits.in_protocol("missing", rollouts=4)),
+    Forgery("slots beyond counting", "handoff", edits.in_protocol("the plan has 36000000", slots=1_000_000)),
+    Forgery("rollouts beyond counting", "rollouts", edits.in_protocol("the plan has 12000000", rollouts=1_000_000)),
     # Forms.
     *_both(ANY, "no seal", edits.no_seal),
     *_both(ANY, "another format", edits.in_manifest("format", format=2)),
@@ -254,7 +258,19 @@ FORGERIES: list[Forgery] = [
     *_both(MODELS, "a negative temperature", edits.fact("a", "sampling", "temperature", value=-1.0)),
     *_both(MODELS, "a share above one", edits.fact("a", "sampling", "top_p", value=5.0)),
     *_both(MODELS, "true for a temperature", edits.fact("a", "sampling", "temperature", value=True)),
-    *_both(MODELS, "another template", edits.fact("a", "prompt", "source", value="{{ observation }}"), TEMPLATE),
+    *_both(MODELS, "another template", edits.other_template, TEMPLATE),
+    *_both(MODELS, "another template of the same name", edits.fact("a", "prompt", "source", value="{{ observation }}")),
+    *_both(MODELS, "a template's name over another source", edits.fact("a", "prompt", "template", value="turns")),
+    *_both(MODELS, "a window beyond counting", edits.fact("a", "prompt", "history", value=10**30)),
+    *_both(MODELS, "an engine's version that is an object", edits.fact("a", "engine", "version", value={"x": 1})),
+    *_both(MODELS, "another engine's version", edits.fact("a", "engine", "version", value="99.9"), ENGINE),
+    *_both(MODELS, "a root that is a number", edits.fact("a", "engine", "root", value=5)),
+    *_both(MODELS, "another root", edits.fact("a", "engine", "root", value="the/best"), ENGINE),
+    *_both(MODELS, "a length that is a word", edits.fact("a", "engine", "max_model_len", value="many")),
+    *_both(MODELS, "a better guarantee", edits.fact("a", "guarantee", value="bitwise")),
+    *_both(MODELS, "another name for an answer", edits.fact("a", "answers_as", value="gpt-9"), WEIGHTS),
+    *_both(MODELS, "replies said to be rewritten", edits.fact("a", "rewrites", value={"thinking": [1]})),
+    *_both(MODELS, "replies of a conversation said to be rewritten", edits.other_conversation, CHAT),
     *_both(MODELS, "a temperature of 99", edits.fact("a", "sampling", "temperature", value=99), SAMPLING),
     *_both(MODELS, "prompts longer than their limit", edits.fact("a", "sampling", "max_prompt_tokens", value=3)),
     *_both(MODELS, "replies longer than their limit", edits.fact("a", "sampling", "max_new_tokens", value=1)),
@@ -286,6 +302,20 @@ FORGERIES: list[Forgery] = [
     *_facts("digests of shipped checkpoints exchanged", edits.checkpoints_exchanged),
     *_facts("other weights", edits.fact("sft", "digests", "weights", value="0" * 64)),
     *_facts("another checkpoint of the same spec", edits.fact("sft", "checkpoint", value="rl")),
+    *_facts("a greater context", edits.fact("sft", "engine", "context", value=1_000_000)),
+    *_facts("another engine's name", edits.fact("sft", "engine", "name", value="vllm")),
+    *_facts("a device that is a list", edits.fact("sft", "engine", "device", value=["x"])),
+    *_facts("a type of weights that none has", edits.fact("sft", "engine", "dtype", value="float8")),
+    *_facts("another version of torch", edits.fact("sft", "engine", "torch", value="9.9"), ENGINE),
+    *_facts("another type of weights", edits.fact("sft", "engine", "dtype", value="bfloat16"), ENGINE),
+    *_facts("another device", edits.fact("sft", "engine", "device", value="a better one"), ENGINE),
+    *_facts("a better guarantee", edits.fact("sft", "guarantee", value="every token is proven optimal")),
+    *_facts("a revision of a shipped checkpoint", edits.revision),
+    *_facts("a chat template of a shipped checkpoint", edits.fact("sft", "rewrites", value={"thinking": [1]})),
+    *_facts("a clock behind a shipped checkpoint", edits.fact("sft", "now", value="2020-01-01T00:00:00")),
+    *_facts("a chat with a shipped checkpoint", edits.fact("sft", "prompt", "form", value="chat")),
+    *_facts("a template's name over another source", edits.fact("sft", "prompt", "template", value="turns")),
+    *_facts("a field of a server", edits.fact("sft", "sampling", "token_limit_field", value="max_completion_tokens")),
     *_both(NEED_TORCH, "labels exchanged", edits.labels_exchanged, WHO),
     *_facts("no sampling", edits.fact("sft", "sampling", value={}, place="sampling")),
     *_facts("a temperature of 99", edits.fact("sft", "sampling", "temperature", value=99), SAMPLING),

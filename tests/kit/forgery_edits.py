@@ -795,6 +795,25 @@ def mute(status: str, text: str = "", **values: Any) -> Edit:
     return edit
 
 
+def other_template(forger: Forger) -> Place:
+    """The prompts are said to be made by a user's template, which nobody here has."""
+    forger.policies["a"]["prompt"].update(template="mine.jinja", source="{{ observation }}")
+    return "a"
+
+
+def other_conversation(forger: Forger) -> Place:
+    """A template that nobody here has shows replies as messages, and a chat template is said to rewrite them."""
+    source = "{% block first %}{{ observation }}{% endblock %}{% block turn %}{{ observation }}{% endblock %}"
+    forger.policies["a"]["prompt"].update(template="mine.jinja", source=source)
+    forger.policies["a"]["rewrites"] = {"thinking": [1]}
+    return "a"
+
+
+def revision(forger: Forger) -> Place:
+    forger.policies["sft"].update(spec="builtin:sft@main", revision="main")
+    return "sft"
+
+
 def no_policy(forger: Forger) -> Place:
     name = sorted(forger.policies)[0]
     forger.policies[name] = None

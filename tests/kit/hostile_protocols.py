@@ -74,12 +74,19 @@ READING: Mapping[str, tuple[str, Callable[..., Any], str, str]] = {
     "odd-sums": ("summary", exiting, "summary() raised SystemExit: 0", "report"),
     "odd-tables": ("tables", raising(ValueError("x")), "tables() raised ValueError: x", "export"),
     "odd-rows": ("tables", returning({"a": [1]}), "it is not a mapping from names to ExportTable", "export"),
+    "odd-sizes": ("size", returning("many"), "size() returned what it must not: it is 'many', not an int", "audit"),
+    "odd-weighs": ("size", raising(ValueError("x")), "size() raised ValueError: x", "audit"),
     "odd-checks": ("check", exiting, "check() raised SystemExit: 0", "audit"),
     "odd-certifies": ("certify", raising(ValueError("x")), "certify() raised ValueError: x", "audit"),
 }
+#: The same, of a run that goes on.
+GOING_ON: Mapping[str, tuple[str, Callable[..., Any], str]] = {
+    "odd-contradicts": ("contradiction", raising(ValueError("x")), "contradiction() raised ValueError: x"),
+    "odd-denies": ("contradiction", returning(5), "contradiction() returned what it must not: it is 5"),
+}
 PROTOCOLS = {
     name: odd(name, method, trick, asynchronous=method in ("play", "certify") and trick not in (exiting,))
-    for name, (method, trick, *_) in {**IN_RUN, **BEFORE, **READING}.items()
+    for name, (method, trick, *_) in {**IN_RUN, **BEFORE, **READING, **GOING_ON}.items()
 }
 CALM = Odd()
 globals().update({name.replace("-", "_"): protocol for name, protocol in PROTOCOLS.items()})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(os.environ.get("HANDOFF_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+ROOT = Path(os.environ.get("HANDOFF_SHARED") or Path(__file__).resolve().parents[3] / "shared")
 
 
 def shared_path(relative: str) -> Path:

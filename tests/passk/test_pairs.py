@@ -22,7 +22,7 @@ from handoff.passk.early import early_estimate
 from handoff.passk.pairs import Pair, SignCount, by_base, common_budget, signs
 from handoff.passk.recovery import lost_then_solved
 from handoff.passk.routing import choose, route, routed_coverage
-from handoff.passk.task_intervals import independent_difference, mean_difference, mean_rate, rate
+from handoff.passk.task_intervals import correlation, mean_difference, mean_rate, rate, rate_difference
 from handoff.passk.tax import calibrated_scalability
 
 
@@ -496,8 +496,24 @@ def test_policies_that_agree_on_every_task_have_an_interval_with_a_width() -> No
 def test_a_difference_of_two_rates_has_newcombes_interval() -> None:
     """Newcombe (1998), method 10, 56/70 - 48/80: 0.2 [0.0524, 0.3339]."""
     first, second = (mean_rate(np.array([1.0] * c + [0.0] * (n - c))) for c, n in ((56, 70), (48, 80)))
-    found = independent_difference(first, second)
+    found = rate_difference(first, second)
     assert (found.point, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
+
+
+def test_two_rates_with_the_same_errors_differ_for_certain() -> None:
+    outcomes = np.array([1.0] * 6 + [0.0] * 4)
+    ones = np.ones(10)
+    assert correlation((outcomes, outcomes), (ones, ones)) == pytest.approx(1)
+    assert correlation((outcomes, 1 - outcomes), (ones, ones)) == pytest.approx(-1)
+    assert correlation((outcomes, ones), (ones, ones)) == 0, "a rate of 1 shows no spread"
+    one = mean_rate(outcomes)
+    same = rate_difference(one, one, 1.0)
+    # The ends are at unequal distances from the point, so the interval has a width: (0.6 - low) - (high - 0.6).
+    assert one.low is not None
+    assert one.high is not None
+    assert same.high == pytest.approx(abs((one.high - 0.6) - (0.6 - one.low)))
+    opposed = rate_difference(one, one, -1.0)
+    assert opposed.high == pytest.approx(one.high - one.low)
 
 
 @pytest.mark.parametrize(("tasks", "concentration"), [(15, 0.3), (40, 1.0), (40, 0.1)])

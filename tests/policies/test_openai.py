@@ -18,7 +18,7 @@ import attrs
 import pytest
 from kit import fault_server
 from kit.audits import checks
-from kit.command import handoff, output_of, start
+from kit.command import handoff, hear_the_terminal, output_of, start
 from kit.fault_server import FAULTS, Model, answer, serving
 from kit.runs import forge, play, record_bytes, records
 
@@ -261,8 +261,7 @@ def test_ctrl_c_leaves_a_run_that_the_same_command_finishes(faultless: tuple[str
     dialect, folder = faultless
     with serving(lambda n: time.sleep(0.02) or None, dialect=dialect) as server:
         arguments = command(server.url, tmp_path / "run")
-        # A parent in the background ignores SIGINT, and a child would inherit that.
-        child = start(*arguments, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        child = start(*arguments, preexec_fn=hear_the_terminal)
         deadline = time.monotonic() + 60
         while server.posts < 60 and time.monotonic() < deadline:
             time.sleep(0.01)

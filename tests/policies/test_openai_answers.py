@@ -436,6 +436,14 @@ def test_a_context_length_that_none_can_be_is_not_known_and_no_overflow(length: 
         assert policy.decide([REQUEST])[0].status == "parsed"
 
 
+def test_a_description_holds_no_more_words_of_a_server_than_an_audit_takes() -> None:
+    with serving() as server:
+        server.root, server.version = "x" * 10**6, "9" * 10**6
+        engine = introduced(server).describe()["engine"]
+    assert engine["root"] is None
+    assert engine["version"] == "9" * 1000
+
+
 def test_a_count_of_prompt_tokens_beyond_what_the_prompt_can_have_is_no_overflow(plain: Model) -> None:
     body = {**SHAPES["openai_success"]["body"], "usage": {"prompt_tokens": 5_000_000, "completion_tokens": 5}}
     assert decided(plain, (200, body)).text == GOOD

@@ -73,6 +73,18 @@ def test_what_a_method_does_when_a_run_is_read_is_one_sentence(
     assert words in line
 
 
+@pytest.mark.parametrize("name", hostile.GOING_ON)
+def test_what_a_method_does_when_a_run_goes_on_is_one_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = play(tmp_path / "run", name, *RUN[:-4])
+    (folder / "seal.json").unlink()
+    line = refusal(capsys, name, *RUN, str(folder), code=3)
+    assert line.startswith(f"handoff: protocol {name!r}: ")
+    assert hostile.GOING_ON[name][2] in line
+    assert not (folder / "seal.json").exists()
+
+
 def test_a_protocol_that_behaves_is_played_read_and_audited(finished: Path) -> None:
     protocol = load_protocol("odd")
     assert protocol.name == "odd"

@@ -14,7 +14,7 @@ import pytest
 from handoff import files
 from handoff.canonical import canonical, parse
 from handoff.errors import StoreError
-from handoff.runs.chain import Damage
+from handoff.runs.chain import Damage, Lines
 from handoff.runs.folder import read_manifest, read_records, read_seal
 from handoff.runs.store import Store
 
@@ -274,3 +274,52 @@ def test_no_number_is_read_that_canonical_json_cannot_write_or_a_float_cannot_ho
 @pytest.mark.parametrize("number", ["1e308", "-0.0", "9007199254740993", "1" + "0" * 299])
 def test_every_number_within_floats_is_read_as_json_has_it(number: str) -> None:
     assert parse(number) == json.loads(number)
+
+
+@pytest.mark.parametrize(
+    ("data", "whole", "rest"),
+    [
+        (b"", [], b""),
+        (b"{}\n[]\n", [b"{}", b"[]"], b""),
+        (b"{}\n[", [b"{}"], b"["),
+        (b"{}\n[\n", [b"{}"], b"[\n"),
+        (b"{}\n\n \n", [b"{}"], b"\n \n"),
+        (b"{}\n[\n\n1", [b"{}"], b"[\n\n1"),
+        (b"\n\n", [], b"\n\n"),
+        (b"\n{}\n", [b"", b"{}"], b""),
+        (b"{}\n\n\n[]\n", [b"{}", b"", b"", b"[]"], b""),
+        (b"[\n{}\n", [b"[", b"{}"], b""),
+    ],
+)
+def test_whole_lines_are_parted_from_a_torn_end(tmp_path: Path, data: bytes, whole: list[bytes], rest: bytes) -> None:
+    (tmp_path / "lines").write_bytes(data)
+    lines = Lines(tmp_path / "lines")
+    assert (list(lines), lines.rest) == (whole, rest)
+
+
+def test_a_file_of_more_blank_lines_than_a_crash_leaves_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"{}\n" + b"\n" * 2**17)
+    with pytest.raises(Damage, match="longer than any record"):
+        list(Lines(tmp_path / "lines"))
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "records.jsonl", "journal.jsonl", "seal.json", "timings.json"])
+def test_a_file_of_twenty_gigabytes_is_one_sentence_and_never_in_memory(tmp_path: Path, name: str) -> None:
+    """A hole in a file has no bytes on disk and as many as its maker likes in memory."""
+    with open_store(tmp_path) as store:
+        for key in PLAN:
+            store.finish(key, {})
+        store.complete() if name == "seal.json" else None
+    with open(tmp_path / name, "ab") as file:
+        file.truncate(20 * 2**30)
+    if name == "timings.json":  # outside every digest: replaced
+        with open_store(tmp_path) as store:
+            store.note_timings({"reach": 1.0})
+        assert parse((tmp_path / name).read_bytes()) == {"reach": 1.0}
+        return
+    sentence = "longer than any record" if name.endswith(".jsonl") else "has 21,474,836,480 bytes; at most"
+    with pytest.raises(StoreError, match=sentence):
+        open_store(tmp_path)
+    if name == "records.jsonl":
+        with pytest.raises(StoreError, match=sentence):
+            list(read_records(tmp_path, read_manifest(tmp_path)))

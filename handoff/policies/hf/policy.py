@@ -16,6 +16,7 @@ import attrs
 from handoff.errors import DataError, MissingExtra, UsageError
 from handoff.policies.hf.sampler import RowSampler, gumbel, sample
 from handoff.policies.hf.scoring import STEP, Tree, plain_scores, shape, takes_trees, tree_scores
+from handoff.policies.language import guarantees
 from handoff.policies.language.checkpoints import Checkpoint, Encoder
 from handoff.policies.language.local import Local, Waiting
 from handoff.policies.language.model import Output
@@ -40,7 +41,7 @@ class Transformers(Local):
     """A checkpoint under transformers."""
 
     kind = "hf"
-    guarantee = "one generator per row and a constant number of rows: tokens independent of the batch"
+    guarantee = guarantees.ROWS
 
     def __init__(self, argument: str, options: ModelOptions) -> None:
         """Raises :class:`~handoff.errors.UsageError` for options that cannot be had here."""

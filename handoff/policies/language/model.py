@@ -43,6 +43,9 @@ FINISHES = frozenset(FINISH_TERMS)
 #: Finish reasons of an engine that failed: aborted, or cut off on the way.  There is no reply then.
 FAILED = (None, "", "abort", "error")
 
+#: Characters of a version, a device or a name in the description of an engine.
+MOST_WORDS = 1000
+
 #: The remark on a reply whose limit was cut to the room in the context.
 CLAMPED = "clamped"
 

@@ -118,7 +118,7 @@ class Template:
         :class:`~handoff.errors.DataError` if it is not a template.
         """
         if name in BUILTIN:
-            return cls(name, _own_source(name), **options)
+            return cls(name, own_source(name), **options)
         path = Path(name).expanduser()
         try:
             source = files.read_text(path, f"template {name}: the file")
@@ -127,6 +127,8 @@ class Template:
             raise UsageError(
                 f"template {name}: cannot read the file: {files.cause(error)} (built in: {known})"
             ) from error
+        if path.name in BUILTIN and source != own_source(path.name):
+            raise UsageError(f"template {name}: the toolkit's own template {path.name} has this name; rename the file")
         return cls(path.name, source, **options)
 
     def to_json(self) -> dict[str, Any]:
@@ -266,12 +268,13 @@ _CONVERSATION = {"system", "first", "turn"}
 
 
 @cache
-def _own_source(name: str) -> str:
+def own_source(name: str) -> str:
+    """The source of the toolkit's own template ``name``."""
     return (resources.files("handoff") / "templates" / f"{name}.jinja").read_text("utf-8")
 
 
 def _own_sources() -> set[str]:
-    return {_own_source(name) for name in BUILTIN}
+    return {own_source(name) for name in BUILTIN}
 
 
 def _turns(request: Request, first: int) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ from typing import Any
 import attrs
 
 from handoff.errors import EnvironmentFault, UsageError
-from handoff.policies.language.model import Input, Speaker
+from handoff.policies.language import guarantees
+from handoff.policies.language.model import MOST_WORDS, Input, Speaker
 from handoff.policies.language.options import MOST, ModelOptions
 from handoff.policies.language.prompts import Prompt
 from handoff.policies.language.tokens import TokenIds
@@ -147,11 +148,7 @@ class OpenAIServer(Served):
             **self._answering.describe(),
             "engine": {**card.engine(), **({"context": self.options.context} if self.options.context else {})},
             "tokens": "ids" if card.tokenizes else "rendered prompt only",
-            "guarantee": (
-                "each request has its own seed; equal tokens at any concurrency need a float32 server (handoff doctor)"
-                if card.tokenizes
-                else "each request has its own seed; what the server makes of it is not known"
-            ),
+            "guarantee": guarantees.SERVER if card.tokenizes else guarantees.UNKNOWN_SERVER,
             **self.speaker.describe(),
         }
 
@@ -348,7 +345,7 @@ async def _ask_card(server: Server, model: str) -> _Card:
     limit, root = cards[model].get("max_model_len"), cards[model].get("root")
     if type(limit) is not int or not 1 <= limit <= MOST:
         limit = None  # a length that none can be is not known
-    root = root if isinstance(root, str) else None
+    root = root if isinstance(root, str) and len(root) <= MOST_WORDS else None
     if root and root.startswith(("/", ".")):
         root = root.rstrip("/").rsplit("/", 1)[-1]
     version, density = None, 1.0
@@ -356,7 +353,7 @@ async def _ask_card(server: Server, model: str) -> _Card:
         stated = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
         probe = json.dumps({"model": model, "prompt": _SAMPLE}).encode()
         density = len(await server.ask(f"{server.root}/tokenize", probe, answers.tokenized)) / len(_SAMPLE)
-        version = stated
+        version = stated[:MOST_WORDS]
     except (Refused, UsageError, KeyError, TypeError):  # a gateway may guard pages that it does not have
         pass
     return _Card(model, version, limit, root, density)

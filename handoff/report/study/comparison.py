@@ -19,7 +19,7 @@ from handoff.estimation.differences import difference, side_by_side
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
-from handoff.protocols.frontier.study import Study, require_consistent
+from handoff.protocols.frontier.study import Study
 from handoff.report.format import MINUS, Json, Measure, plain, plural
 from handoff.report.report import Options
 from handoff.report.sheet import Sheet, SheetCell, SheetRow, measure, of_difference, of_estimand
@@ -86,7 +86,7 @@ def compare(first: Study, second: Study, options: Options | None = None, anyway:
     """
     options = options or Options()
     for study in (first, second):
-        require_consistent(study)
+        study.require_consistent()
         if not study.sealed:
             raise StoreError(f"{study.folder} is not complete; type the command that started it again, then compare")
     tables = {"first": first.table, "second": second.table}

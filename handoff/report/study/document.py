@@ -14,7 +14,7 @@ from handoff.estimation.estimands import Argument, Estimand, arrival_curve, esti
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport, transport
 from handoff.protocols.frontier.failures import failures, share_gap
-from handoff.protocols.frontier.study import Study, require_consistent
+from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report.format import Measure
 from handoff.report.refusals import refusals
@@ -35,7 +35,7 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     that contradicts itself.
     """
     options = options or Options()
-    require_consistent(study)
+    study.require_consistent()
     run, counts = facts(study), summary(study)
     if options.order is None:
         # One order for both roles: a contrast a -> b of the solvers must be the reachers' too, however they were named.
@@ -98,7 +98,7 @@ def ticks(table: Table) -> list[int]:
 
 
 def _transport(study: Study, table: Table, external: Study, options: Options) -> Transport:
-    require_consistent(external)
+    external.require_consistent()
     contrast = next(iter(contrasts(table, options.order)), None)
     if contrast is None:
         raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")

@@ -241,6 +241,12 @@ def test_template_files_are_read_or_refused(tmp_path: Path) -> None:
     for name in (str(bad), str(tmp_path), str(tmp_path / "none")):
         with pytest.raises(HandoffError):
             Template.named(name)
+    namesake = tmp_path / "turns"
+    namesake.write_text("now {{ observation }}")
+    with pytest.raises(UsageError, match="own template turns has this name; rename the file"):
+        Template.named(str(namesake))
+    namesake.write_text(Template.named("turns").source)
+    assert Template.named(str(namesake)) == Template.named("turns")
     with pytest.raises(UsageError, match="0 turns or more"):
         Template.named("default", history=-1)
     with pytest.raises(UsageError, match="known: chat, text"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.audits import command_checks, failed
+from kit.audits import command_checks, failed, failures
 from kit.command import handoff, start
 from kit.runs import first, forge, record_bytes, records, reseal
 
@@ -461,3 +461,13 @@ def test_an_honest_first_decision_without_an_action_keeps_the_clones_distance(tm
     assert all(end["steps"][0]["decision"]["action"] is None for end in ends)
     assert all(end["steps"][0]["distance"] == 2 for end in ends), "the frontier of depth 2"
     assert not failed(folder)
+
+    def forget(key: list[str], body: Any) -> None:
+        """The distance of the clone, which no action has changed, is left out."""
+        for step in body["steps"][:1] if "solver" in body else ():
+            step["distance"] = None
+
+    problems = failures(forge(folder, tmp_path / "forgotten", forget), replay=True)
+    assert set(problems) == {"frontier"}
+    assert len(problems["frontier"]) == len(ends)
+    assert all("distance was recorded as None and is 2" in problem for problem in problems["frontier"])
