@@ -19,9 +19,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from handoff.passk.comparison import TaxEstimate
 from handoff.passk.counts import Counts
 from handoff.passk.crossing import mean_curves
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.pairs import Pair
 from handoff.passk.recovery import lost_then_solved
 from handoff.passk.routing import routed_coverage

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from handoff.passk.pairs_file import PairsFile
     from handoff.report.tax.values import TaxDocument
 
+#: As of :data:`handoff.passk.estimators.METHODS`, which costs the import of numpy.
+METHODS = ("jackknife", "paper")
+
 
 @click.command(
     epilog="""\b
@@ -41,7 +44,14 @@ count.  The page needs no network and has a twin in JSON of every number beside 
     default=1000,
     type=numbers.Whole(1, 1_000_000),
     show_default=True,
-    help="Bootstrap draws of tasks, paired.",
+    help="Bootstrap draws of tasks, paired: the share in which the base overtakes, and the paper's intervals.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["default", *METHODS]),
+    default="default",
+    show_default=True,
+    help="Kind of interval; the default is jackknife, the paper's is the percentile one.",
 )
 @click.option("--seed", default=0, type=numbers.SEED, show_default=True, help="Seed of the draws and of the pilots.")
 @click.option(
@@ -77,6 +87,7 @@ def tax(
     policies: tuple[Path, ...],
     budget: int | None,
     draws: int,
+    interval: str,
     seed: int,
     pilot: int | None,
     extremes: int,
@@ -97,13 +108,13 @@ def tax(
     from handoff.report.tax import page as page_of_two
     from handoff.text import shell_word
 
-    study = pairs_of(policies, pairs)
+    study, method = pairs_of(policies, pairs), METHODS[0] if interval == "default" else interval
     if study is not None and len(study.entries) == 1:
         (entry,) = study.entries
         policies, budget, study = (Path(entry.base), Path(entry.post)), budget or study.budget, None
     if study is None:
         base, post = policies
-        document: Any = _detailed(base, post, budget, draws, seed, pilot, extremes, pairs, more)
+        document: Any = _detailed(base, post, pairs, budget, draws, seed, pilot, extremes, method, more)
         page: Any = page_of_two
         read, place = [base, post, *sum(pairs, ())], None if html is None else page_path(html, base, post)
     else:
@@ -111,7 +122,8 @@ def tax(
             raise UsageError("--extremes lists tasks of one pair: give it with BASE POST alone")
         budget = study.budget if budget is None else budget
         more = more or pilot is not None
-        document = many.document(inputs.pairs(study.entries), budget, draws=draws, seed=seed, pilot=pilot, more=more)
+        named = inputs.pairs(study.entries)
+        document = many.document(named, budget, draws=draws, seed=seed, pilot=pilot, method=method, more=more)
         page = page_of_pairs
         read = [*policies, *(Path(path) for entry in study.entries for path in (entry.base, entry.post))]
         place = None if html is None else Path(html)
@@ -158,12 +170,13 @@ def pairs_of(policies: Sequence[Path], more: Sequence[tuple[Path, Path]]) -> Pai
 def _detailed(
     base: Path,
     post: Path,
+    pairs: Sequence[tuple[Path, Path]],
     budget: int | None,
     draws: int,
     seed: int,
     pilot: int | None,
     extremes: int,
-    pairs: Sequence[tuple[Path, Path]],
+    method: str,
     with_more: bool,
 ) -> TaxDocument:
     """The comparison of two policies, with further pairs beside it."""
@@ -177,7 +190,7 @@ def _detailed(
     from handoff.report.tax import document as tax_numbers
 
     counts = read_counts(base), read_counts(post)
-    compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes)
+    compared = compare(*counts, budget, draws=draws, seed=seed, extremes=extremes, method=method)
     k = compared.budget
     pilot = max(2, min(32, k // 4)) if pilot is None else pilot
     routed = route(*counts, k, pilot, seed=seed)

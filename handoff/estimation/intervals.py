@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from handoff.estimation.arrays import FloatArray
+
 
 def student(level: float, freedom: float) -> float:
     """Two-sided critical value of Student's t; ``freedom`` below 1 counts as 1."""
@@ -41,3 +43,18 @@ def effective_trials(point: float, variance: float, trials: int, tasks: int) -> 
     if variance <= 0:
         return float(trials)
     return min(float(trials), point * (1 - point) / variance)
+
+
+def kurtosis_freedom(off_N: FloatArray) -> float:
+    """Degrees of freedom of the variance of N values, from their distances ``off_N`` to the mean.
+
+    2 N / (kurtosis - (N - 3) / (N - 1)): N - 1 for the kurtosis of normal values, which is 3, and fewer where few
+    values carry the variance (B. O'Neill, "Some useful moment results in sampling problems", The American Statistician
+    68, 2014).  At least 1, and at most N - 1.
+    """
+    n = len(off_N)
+    square = float(off_N @ off_N)
+    if n < 4 or square <= 0:
+        return float(max(1, n - 1))
+    kurtosis = n * float((off_N**2) @ (off_N**2)) / square**2
+    return min(n - 1.0, max(1.0, 2 * n / (kurtosis - (n - 3) / (n - 1))))

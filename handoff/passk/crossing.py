@@ -28,9 +28,10 @@ from collections.abc import Hashable, Sequence
 import attrs
 import numpy as np
 
-from handoff.passk.comparison import LEVEL, TaxEstimate
+from handoff.passk.comparison import LEVEL
 from handoff.passk.counts import Counts
 from handoff.passk.curves import FloatArray, pass_at_k_curves, pass_hat_k_curves
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.pairs import BaseRuns, Pair, by_base, common_budget
 from handoff.passk.tax import NO_HEADROOM, SAME, calibrated, crossover, scalability
 from handoff.settings import require

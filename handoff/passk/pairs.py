@@ -12,8 +12,9 @@ from typing import Any
 import attrs
 
 from handoff.errors import DataError, UsageError
-from handoff.passk.comparison import TaxComparison, TaxEstimate
+from handoff.passk.comparison import TaxComparison
 from handoff.passk.counts import Counts, matched
+from handoff.passk.estimators import TaxEstimate
 from handoff.settings import require
 from handoff.text import require_printable
 

@@ -20,9 +20,10 @@ from itertools import combinations, permutations
 import attrs
 import numpy as np
 
-from handoff.passk.comparison import LEVEL, TaxEstimate
+from handoff.passk.comparison import LEVEL
 from handoff.passk.counts import Counts
 from handoff.passk.curves import FloatArray, pass_at_k_curves
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.pairs import BaseRuns, Pair, by_base, common_budget
 from handoff.passk.task_intervals import correlation, rate, rate_difference
 

@@ -21,10 +21,10 @@ import attrs
 import numpy as np
 
 from handoff.errors import UsageError
-from handoff.passk.comparison import LEVEL, TaxEstimate
+from handoff.passk.comparison import LEVEL
 from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, IntArray, pass_at_k_curves
-from handoff.passk.task_intervals import mean_difference, mean_rate
+from handoff.passk.estimators import LeaveOneOut, Measured, TaxEstimate
 from handoff.passk.tax import scalability
 from handoff.settings import require
 
@@ -203,10 +203,16 @@ def routed_coverage(
         values_T: FloatArray = share_T * base_TK[:, k - 1] + (1 - share_T) * post_TK[:, k - 1]
         return values_T
 
+    estimator, fewest = LeaveOneOut(len(base.tasks), level), min(base.rollouts, post.rollouts)
+    trials = min(float(base.n_T.sum()), float(post.n_T.sum())) / budget
+
+    def rate(values_T: FloatArray) -> TaxEstimate:
+        return estimator.one(Measured.of(estimator.means(values_T), "rate", trials=trials))
+
+    def gain(values_T: FloatArray) -> TaxEstimate:
+        return estimator.one(Measured.of(estimator.means(values_T), "contrast", step=budget / fewest))
+
     tax_T, left = under(to_base_T, budget), budget - pilot
-    over = [mean_difference(tax_T - under(share, budget), level) for share in (1.0, 0.0, 0.5, oracle_T)]
-    equal = [mean_difference(under(to_base_T, left) - under(share, budget), level) if left else None
-             for share in (1.0, 0.0)]  # fmt: skip
-    return RoutedCoverage(
-        budget, pilot, mean_rate(tax_T, level), mean_rate(under(oracle_T, budget), level), *over, *equal
-    )
+    over = [gain(tax_T - under(share, budget)) for share in (1.0, 0.0, 0.5, oracle_T)]
+    equal = [gain(under(to_base_T, left) - under(share, budget)) if left else None for share in (1.0, 0.0)]
+    return RoutedCoverage(budget, pilot, rate(tax_T), rate(under(oracle_T, budget)), *over, *equal)

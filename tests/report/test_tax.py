@@ -165,7 +165,7 @@ def test_the_paper_of_the_equations_is_named_in_full() -> None:
 
 def test_an_interval_without_width_is_flagged() -> None:
     same = counts("base", SPREAD)
-    text = page.render(document(same, counts("post", SPREAD)))
+    text = page.render(document(same, counts("post", SPREAD), method="paper"))
     assert "<b>0.000</b> <i>all draws alike</i><span>[0.000, 0.000]</span>" in text  # Tax_S of a policy against itself
 
 

@@ -10,6 +10,7 @@ from handoff.errors import UsageError
 from handoff.passk.comparison import DRAWS, TaxComparison, compare
 from handoff.passk.crossing import mean_curves
 from handoff.passk.early import LEAST_PAIRS, early_estimate
+from handoff.passk.estimators import METHODS
 from handoff.passk.pairs import Pair, common_budget, signs
 from handoff.passk.recovery import lost_then_solved
 from handoff.passk.routing import routed_coverage
@@ -24,13 +25,15 @@ def document(
     draws: int = DRAWS,
     seed: int = 0,
     pilot: int | None = None,
+    method: str = METHODS[0],
     more: bool = False,
 ) -> PairsDocument:
     """All numbers of ``pairs`` at one budget (default: the fewest rollouts that a task of any pair has).
 
-    With ``more`` the routing rules are compared, too; ``pilot`` is that of the tax rule (default: 32, or a quarter of
-    the budget).  Raises :class:`~handoff.errors.UsageError` for fewer than two pairs, and as
-    :func:`~handoff.passk.crossing.mean_curves` and :func:`~handoff.passk.routing.route` do.
+    ``method`` makes the intervals of single pairs.  With ``more`` the routing rules are compared, too; ``pilot`` is
+    that of the tax rule (default: 32, or a quarter of the budget).  Raises :class:`~handoff.errors.UsageError` for
+    fewer than two pairs, and as :func:`~handoff.passk.crossing.mean_curves` and :func:`~handoff.passk.routing.route`
+    do.
     """
     if len(pairs) < 2:
         raise UsageError("a study of pairs needs at least two; compare one pair with: handoff tax BASE POST")
@@ -38,13 +41,16 @@ def document(
     budget = common_budget(pairs, budget)
     means = mean_curves(pairs, budget)
     pilot = max(2, min(32, budget // 4)) if pilot is None else pilot
-    compared = [compare(pair.base, pair.post, budget, draws=draws, seed=seed, extremes=0) for pair in pairs]
+    compared = [
+        compare(pair.base, pair.post, budget, draws=draws, seed=seed, extremes=0, method=method) for pair in pairs
+    ]
     rows = [_row(pair, one, pilot if more else None) for pair, one in zip(pairs, compared, strict=True)]
     numbers = PairsDocument(
         budget,
         draws,
         seed,
         means.level,
+        method,
         tuple(rows),
         signs(pairs, compared),
         means,

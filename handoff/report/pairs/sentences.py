@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from handoff.passk.comparison import TaxEstimate
 from handoff.passk.crossing import Crossing
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.pairs import SignCount
 from handoff.report.format import (
     decimal_with_interval,
@@ -165,10 +165,9 @@ def _signed(estimates: Collection[TaxEstimate]) -> str:
 
 def intervals(document: PairsDocument) -> Iterator[str]:
     means = document.means
-    yield (
-        f"Intervals of single pairs are those of a comparison of two policies, with {plural(document.draws, 'draw')}, "
-        f"seed {document.seed}."
-    )
+    drawn = f"percentiles of {plural(document.draws, 'bootstrap draw')} of tasks, seed {document.seed}"
+    jackknife = "Student's t on the jackknife over tasks, and Wilson's score for rates"
+    yield f"Intervals of single pairs are {drawn if document.interval == 'paper' else jackknife}."
     spread = (
         f"{means.spread} and over tasks, which are the same for all pairs on a benchmark"
         if means.spread

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from handoff.passk.comparison import TaxEstimate
 from handoff.passk.crossing import MeanCurves
 from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.pairs import Signs
 from handoff.passk.recovery import LostThenSolved
 from handoff.passk.routing import RoutedCoverage
@@ -49,6 +49,8 @@ class PairsDocument:
     draws: int
     seed: int
     level: float
+    #: How the intervals of single pairs were made.
+    interval: str
     #: By benchmark, and by family within it.
     pairs: tuple[PairRow, ...]
     signs: tuple[Signs, ...]

@@ -26,7 +26,9 @@ def document(
     pairs: Sequence[tuple[Counts, Counts]] = (),
 ) -> TaxDocument:
     """All numbers of a comparison; further ``pairs`` take part in the trade-off."""
-    others = [compare(one, other, draws=compared.draws, seed=compared.seed) for one, other in pairs]
+    others = [
+        compare(one, other, draws=compared.draws, seed=compared.seed, method=compared.interval) for one, other in pairs
+    ]
     names = (compared.base.name, compared.post.name)
     numbers = TaxDocument(
         compared,

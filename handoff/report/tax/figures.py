@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handoff.passk.comparison import TaxComparison, TaxEstimate
+from handoff.passk.comparison import TaxComparison
 from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
 from handoff.report import plots
 from handoff.report.format import (
     Measure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from handoff.passk.comparison import TaxEstimate
+from handoff.passk.estimators import TaxEstimate
 from handoff.report import html
 from handoff.report.format import arrow, decimal, interval, percent, points
 from handoff.report.sheet import Card, Content, Fact, Section

@@ -186,6 +186,11 @@ def routing(document: TaxDocument) -> Iterator[str]:
 
 
 def intervals(compared: TaxComparison) -> str:
+    if compared.interval == "jackknife":
+        return (
+            f"Intervals are at {compared.level:.0%}: Student's t on the jackknife over tasks, and Wilson's score for "
+            "rates; both policies' counts of a task come together. Bands are pointwise."
+        )
     return (
         f"Intervals are {compared.level:.0%} percentiles of {plural(compared.draws, 'bootstrap draw')} of tasks, "
         f"seed {compared.seed}; both policies' counts of a drawn task come together. Bands are pointwise."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from handoff.passk.comparison import Contribution, TaxEstimate
+from handoff.passk.comparison import Contribution
 from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.routing import RoutedCoverage
 from handoff.report import sheet
 from handoff.report.format import Measure, arrow, decimal, interval, percent

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from handoff.passk.comparison import Contribution, PolicyCurves, TaxComparison, TaxEstimate
+from handoff.passk.comparison import Contribution, PolicyCurves, TaxComparison
 from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.routing import RoutedCoverage, Routing
 from handoff.report.format import OPTIONAL, Json, Measure, plain
 
@@ -69,7 +70,7 @@ class TaxDocument:
 
 def measure(estimate: TaxEstimate) -> Measure:
     """An estimate in short."""
-    note = estimate.reason or estimate.interval_reason
+    note = estimate.reason or estimate.interval_reason or estimate.note
     return Measure(None, estimate.point, estimate.low, estimate.high, note=note)
 
 
