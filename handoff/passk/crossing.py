@@ -10,14 +10,15 @@ inference with multiway clustering"):
 
     V = V_pairs + max(V_tasks - V_pairs_on_tasks, 0)
 
-An interval is the point plus and minus t standard errors, t with Satterthwaite's degrees of freedom.  A bootstrap that
-draws pairs and tasks counts that noise three times (Owen 2007, "The pigeonhole bootstrap"), and cannot reach far enough
-with few pairs.  The units on the upper level are bases with all their policies; with one base, its policies.  Two of
-either say nothing about their spread: then V = V_tasks, for the given pairs.  The variance of one discordant task is
-added to differences of coverage (Agresti and Min 2005), so that policies that agree do not get an interval without
-width.
+An interval is the point plus and minus t standard errors.  The degrees of freedom are the geometric mean of
+Satterthwaite's and those of the pairs alone: where chance made the V_pairs of few pairs small, Satterthwaite's are too
+many.  A bootstrap that draws pairs and tasks counts the noise of single pairs three times (Owen 2007, "The pigeonhole
+bootstrap"), and cannot reach far enough with few pairs.  The units on the upper level are bases with all their
+policies; with one base, its policies.  Two of either say nothing about their spread: then V = V_tasks, for the given
+pairs.  The variance of one rollout's outcome on one task is added to differences of coverage (Agresti and Min 2005),
+so that policies that agree do not get an interval without width.
 
-The interval of the crossover are the budgets k that the intervals of the difference at k leave open: from the first k
+The interval of the crossover holds the budgets k that the intervals of the difference at k leave open: from the first k
 at which the upper end of "bases less post-trained" is above zero to the first k at which the lower end is.
 """
 
@@ -27,6 +28,7 @@ from collections.abc import Hashable, Sequence
 
 import attrs
 import numpy as np
+from numpy.typing import ArrayLike
 
 from handoff.passk.comparison import LEVEL
 from handoff.passk.counts import Counts
@@ -108,7 +110,7 @@ def mean_curves(pairs: Sequence[Pair], budget: int | None = None, *, level: floa
         """Of one value per task and budget of every base."""
         return _Mean.of([[one] for one in values], keys, level, by_group=True)
 
-    def of_both(values: Sequence[tuple[FloatArray, Sequence[FloatArray]]], discordant: int = 0) -> _Mean:
+    def of_both(values: Sequence[tuple[FloatArray, Sequence[FloatArray]]], discordant: ArrayLike = 0.0) -> _Mean:
         """Of the sums of the values of every base and the mean of those of its policies."""
         posts, bases = [posts for _, posts in values], [base for base, _ in values]
         return _Mean.of(posts, keys, level, bases, by_group=not lone, discordant=discordant)
@@ -116,7 +118,9 @@ def mean_curves(pairs: Sequence[Pair], budget: int | None = None, *, level: floa
     nothing = [np.zeros_like(one.base_TK) for one in sides]
     post = of_both([(zero, one.post_TK) for zero, one in zip(nothing, sides, strict=True)])
     hat = of_both([(zero, one.post_hat_TK) for zero, one in zip(nothing, sides, strict=True)])
-    lost = of_both([(one.base_TK, [-curve for curve in one.post_TK]) for one in sides], discordant=1)
+    # One rollout's outcome changes pass@k of a task by k of n rollouts at most.
+    step_K = np.arange(1, budget + 1) / min(pair.rollouts for pair in pairs)
+    lost = of_both([(one.base_TK, [-curve for curve in one.post_TK]) for one in sides], step_K)
     raw = of_both([
         (scalability(one.base_TK)[:, -1:], [-scalability(curve)[:, -1:] for curve in one.post_TK]) for one in sides
     ])  # fmt: skip
@@ -233,12 +237,12 @@ class _Mean:
         bases_TK: Sequence[FloatArray] | None = None,
         *,
         by_group: bool,
-        discordant: int = 0,
+        discordant: ArrayLike = 0.0,
     ) -> _Mean:
         """From each task's values of every base, and of the policies of each.
 
         The units of the upper level are the bases with their policies (``by_group``), or the policies of the one base.
-        ``discordant`` tasks with the value 1 are counted as noise that was not seen.
+        One task with the value ``discordant`` is counted as noise that was not seen.
         """
         shared_TK = [0.0] * len(keys) if bases_TK is None else bases_TK
         units_TK: list[FloatArray] = [
@@ -254,7 +258,7 @@ class _Mean:
             between_K = np.var([unit.mean(axis=0) for unit in units_TK], axis=0, ddof=1) / count
             cells_K = np.sum([_of_tasks([unit], [0])[0] for unit in units_TK], axis=0) / count**2
             tasks_K = np.maximum(on_tasks_K - cells_K, 0.0)
-        tasks_K = tasks_K + (discordant / (len(keys) * fewest)) ** 2
+        tasks_K = tasks_K + (np.asarray(discordant) / (len(keys) * fewest)) ** 2
         return cls(point_K, _half(between_K, count - 1, tasks_K, fewest - 1, level))
 
     def estimate(self, k: int) -> TaxEstimate:
@@ -298,5 +302,7 @@ def _half(between_K: FloatArray, pairs: int, tasks_K: FloatArray, tasks: int, le
     variance_K = between_K + tasks_K
     parts_K = between_K**2 / max(pairs, 1) + tasks_K**2 / max(tasks, 1)
     freedom_K = np.where(variance_K > 0, variance_K**2 / np.where(parts_K > 0, parts_K, 1), 1.0)
+    if between_K.any():
+        freedom_K = np.sqrt(freedom_K * pairs)
     half_K: FloatArray = stats.t.ppf((1 + level) / 2, freedom_K) * np.sqrt(variance_K)
     return half_K

@@ -157,7 +157,8 @@ def brute_force(pairs: Sequence[Pair], number: Callable[[Pair, list[str]], float
     together = spread([mean(pairs, left) for left in without])
     single = sum(spread([number(pair, left) for left in without]) for pair in pairs) / count**2
     apart = max(together - single, 0.0)
-    freedom = (between + apart) ** 2 / (between**2 / (count - 1) + apart**2 / (len(tasks) - 1))
+    satterthwaite = (between + apart) ** 2 / (between**2 / (count - 1) + apart**2 / (len(tasks) - 1))
+    freedom = math.sqrt(satterthwaite * (count - 1))
     return mean(pairs, tasks), math.sqrt(between + apart), freedom
 
 
