@@ -30,7 +30,8 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike
 
-from handoff.passk.comparison import LEVEL
+from handoff.errors import UsageError
+from handoff.passk.comparison import LEVEL, MOST_NUMBERS
 from handoff.passk.counts import Counts
 from handoff.passk.curves import FloatArray, pass_at_k_curves, pass_hat_k_curves
 from handoff.passk.estimators import TaxEstimate
@@ -101,6 +102,12 @@ def mean_curves(pairs: Sequence[Pair], budget: int | None = None, *, level: floa
     groups = by_base(pairs)
     budget = common_budget(pairs, budget)
     require("level", level, least=0, most=1, open=True)
+    tasks = sum(len(pair.base.tasks) for pair in pairs)
+    if tasks * budget > MOST_NUMBERS:
+        raise UsageError(
+            f"a budget of {budget:,} rollouts over {tasks:,} tasks of all pairs does not fit into memory: choose a "
+            "smaller --budget"
+        )
     sides = [_Curves.of(group, budget) for group in groups]
     keys = [group.pairs[0].task_set for group in groups]
     lone = len(groups) == 1 and len(groups[0].pairs) >= LEAST_UNITS

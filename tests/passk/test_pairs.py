@@ -274,6 +274,12 @@ def test_means_of_pairs_refuse_numbers_out_of_range(wrong: dict[str, float]) -> 
         mean_curves([drawn(0)], **wrong)  # type: ignore[arg-type]
 
 
+def test_means_that_do_not_fit_into_memory_are_refused() -> None:
+    huge = Counts.of("huge", [("a", 99_999_999, 1)])
+    with pytest.raises(UsageError, match="99,999,999 rollouts over 2 tasks of all pairs does not fit into memory"):
+        mean_curves([Pair(huge, attrs.evolve(huge, name=name)) for name in ("x", "y")])
+
+
 # The real cells -------------------------------------------------------------------------------------------------------
 
 

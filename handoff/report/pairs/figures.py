@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from handoff.report import plots
-from handoff.report.format import decimal_with_interval, gap_with_interval, rate_with_interval
+from handoff.report.format import arrow, decimal_with_interval, gap_with_interval, rate_with_interval
 from handoff.report.pairs.tables import numbered
 from handoff.report.pairs.values import PairsDocument
 from handoff.report.plots import Dot, Figure, Mark
@@ -73,12 +73,12 @@ def recovered(document: PairsDocument) -> Figure:
     groups = [
         (
             f"{base}, {benchmark}" if benchmark else base,
-            [Mark(f"{row.loser} lost, {row.solver} solves", measure(row.share), 1) for row in group],
+            [Mark(arrow((row.loser, row.solver)), measure(row.share), 1) for row in group],
         )
         for (benchmark, base), group in groupby(document.lost_then_solved, key=lambda row: (row.benchmark, row.base))
     ]
     canvas = plots.forest(groups, rate_with_interval, (0, 100))
-    caption = "Of the tasks that the base solves and one policy loses, the percentage that another solves."
+    caption = "Of the tasks that the base solves and the first policy loses, the percentage that the second solves."
     return canvas.figure("fig-recovered", "Lost, then solved", caption)
 
 

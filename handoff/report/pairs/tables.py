@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+import attrs
+
+from handoff.passk.estimators import TaxEstimate
 from handoff.passk.pairs import SignCount, Signs
 from handoff.report import sheet
 from handoff.report.format import Measure, decimal, percent, plural
@@ -13,6 +16,9 @@ from handoff.report.pairs.values import PairRow, PairsDocument
 from handoff.report.sheet import Sheet, SheetCell, SheetRow
 from handoff.report.tax.tables import ROUTING_GAINS, early, gap, quantity, rate, routing_gains
 from handoff.report.tax.values import budgets
+
+#: The remark on an interval of a pair; how few tasks it are, the comparison of the pair says.
+FEW_CARRY = "few tasks carry it: the interval is uncertain"
 
 
 def sheets(document: PairsDocument) -> dict[str, list[Sheet]]:
@@ -43,8 +49,8 @@ def pairs(document: PairsDocument) -> Iterator[Sheet]:
         for place, row in group:
             cells = (
                 *([SheetCell(row.family)] if families else []),
-                quantity(row.tax_a, 2),
-                quantity(row.tax_s),
+                _brief(quantity(row.tax_a, 2), row.tax_a),
+                _brief(quantity(row.tax_s), row.tax_s),
                 gap(row.coverage_lost),
                 gap(row.efficiency_gained),
                 SheetCell("never" if row.crossover is None else f"k = {row.crossover}"),
@@ -53,6 +59,11 @@ def pairs(document: PairsDocument) -> Iterator[Sheet]:
             before = row.family
         title = f"{benchmark or 'The pairs'}, K = {document.budget}; coverage and efficiency in points"
         yield Sheet(title, columns, tuple(rows))
+
+
+def _brief(cell: SheetCell, estimate: TaxEstimate) -> SheetCell:
+    """The remark on an interval in the same words for every pair, so that it is listed once."""
+    return attrs.evolve(cell, note=FEW_CARRY) if estimate.note and cell.note == estimate.note else cell
 
 
 def signs(document: PairsDocument) -> Sheet:
