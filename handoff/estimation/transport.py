@@ -19,7 +19,7 @@ import numpy as np
 
 from handoff.canonical import differing_keys
 from handoff.errors import UsageError
-from handoff.estimation.arrays import FloatArray
+from handoff.estimation.arrays import BoolArray, FloatArray
 from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap
 from handoff.estimation.counting import Ratio
 from handoff.estimation.estimands import Argument, Estimand, declare, estimand
@@ -136,7 +136,9 @@ class Prediction(Evaluated):
         self._share_G = np.array([target.strata.count(type) / len(target.tasks) for type in self.types])
         here = [estimand("reach_gap", a=a, b=b, type=type) for type in self.types]
         here += [estimand("interaction", type=type, **cross) for type in (*self.types, None)]
-        there = [estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type) for type in self.types]
+        there = [
+            estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type) for type in (*self.types, None)
+        ]
         self._here, self._there = self.parts = (Evaluation(target, here), Evaluation(external, there))
         self.estimands = tuple(
             Estimand(f"transport_{name}", tuple(cross.items()), type)
@@ -144,9 +146,22 @@ class Prediction(Evaluated):
             for name in QUANTITIES
             if type is not None or name in ("predicted", "observed", "residual")
         )
-        self.points_E = self._combine(self._here.points_E[:, None], self._there.points_E[:, None])[:, 0]
+        here_E, there_G = self._here.points_E, self._there.points_E[:-1]
+        self._defined_G = ~np.isnan(there_G)
+        self.points_E = self._combine(here_E[:, None], there_G[:, None])[:, 0]
         self.ratios_E = self._ratios()
         self.limits_E = np.array([one.limit for one in self.estimands])
+        self.floors_E = self._floors()
+
+    def depends_on(self, e: int) -> BoolArray:
+        here = len(self._here.table.tasks)
+        quantity = self.estimands[e].name.removeprefix("transport_")
+        depends_T = super().depends_on(e)
+        if quantity in ("reach_gap", "observed"):
+            depends_T[here:] = False
+        elif quantity == "external_gap":
+            depends_T[:here] = False
+        return depends_T
 
     def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
         draws = sums[0][None].shape[1]
@@ -156,7 +171,10 @@ class Prediction(Evaluated):
             for e, values_B in part.formulas([own], range(len(part.estimands))):
                 values_EB[e] = values_B
             parts.append(values_EB)
-        rows_EB = self._combine(*parts)
+        here_EB, there_EB = parts
+        # A type that the data know, and whose few states a weighting leaves out, takes the gap of all types there.
+        lost_GB = np.isnan(there_EB[:-1]) & self._defined_G[:, None]
+        rows_EB = self._combine(here_EB, np.where(lost_GB, there_EB[-1], there_EB[:-1]))
         yield from ((e, rows_EB[e]) for e in which)
 
     def _combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
@@ -172,9 +190,22 @@ class Prediction(Evaluated):
         predicted_B = self._share_G @ predicted_GB
         return np.array([*rows, predicted_B, whole_B, whole_B - predicted_B])
 
+    def _floors(self) -> FloatArray:
+        """By the product rule from the floors of the gaps."""
+        types = len(self.types)
+        gap_G, there_G = self._here.points_E[:types], self._there.points_E[:types]
+        here_G, observed_G, whole = np.split(self._here.floors_E, [types, 2 * types])
+        outside_G = self._there.floors_E[:types]
+        predicted_G = there_G**2 * here_G + gap_G**2 * outside_G
+        quantities = zip(here_G, outside_G, predicted_G, observed_G, observed_G + predicted_G, strict=True)
+        predicted = self._share_G**2 @ predicted_G
+        floors_E = np.array([*np.ravel(list(quantities)), predicted, whole[0], whole[0] + predicted], np.float64)
+        floors_E[np.isnan(floors_E)] = 0.0  # what the data leave undefined
+        return floors_E
+
     def _ratios(self) -> tuple[tuple[Ratio, ...], ...]:
         types = len(self.types)
-        here, there = self._here.ratios_E, self._there.ratios_E
+        here, there = self._here.ratios_E, self._there.ratios_E[:-1]
         external = [tuple(attrs.evolve(ratio, label=f"external {ratio.label}") for ratio in ratios) for ratios in there]
         rows: list[tuple[Ratio, ...]] = []
         for g in range(types):

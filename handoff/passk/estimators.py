@@ -146,13 +146,19 @@ class LeaveOneOut(Estimator):
         if lost:
             return _refused(point, f"refused: without one of its tasks the number is undefined ({undefined})", lost)
         off_T = without_T - without_T.mean()
-        variance = (self.tasks - 1) / self.tasks * float(off_T @ off_T)
+        square = float(off_T @ off_T)
+        variance = (self.tasks - 1) / self.tasks * square
+        kurtosis = self.tasks * float((off_T**2) @ (off_T**2)) / square**2 if variance > SAME**2 else 0.0
+        freedom = min(float(kurtosis_freedom(self.tasks, kurtosis)), measured.carriers - 1)
         if measured.kind == "rate":
-            ends = _score(point, variance, float(measured.trials_K[k]), self.tasks, self.level)
-            return TaxEstimate(point, *ends)
+            certain = point < SAME or point > 1 - SAME
+            most = float(measured.trials_K[k])
+            # Where all tasks agree on 0 or 1, each counts as one trial.
+            trials = float(self.tasks) if certain else min(most, point * (1 - point) / max(variance, SAME))
+            low, high = wilson(point, trials, student(self.level, freedom))
+            return TaxEstimate(point, min(low, point), max(high, point))
         if variance <= SAME**2 and not measured.step_K[k]:
             return _refused(point, "refused: every task gives the same value, so an interval would have no width")
-        freedom = min(float(self.tasks - 1), kurtosis_freedom(off_T), measured.carriers - 1)
         critical, most = student(self.level, freedom), float(measured.most_K[k])
         note = None
         if measured.carriers < min(FEW, self.tasks):
@@ -199,14 +205,6 @@ def effective_tasks(weights_T: FloatArray) -> float:
 
 def _refused(point: float, why: str, excluded: int = 0) -> TaxEstimate:
     return TaxEstimate(point, None, None, interval_reason=why, excluded=excluded)
-
-
-def _score(point: float, variance: float, most: float, tasks: int, level: float) -> tuple[float, float]:
-    """Wilson's interval of a mean over tasks; each task counts as one trial where all agree on 0 or 1."""
-    certain = point < SAME or point > 1 - SAME
-    trials = float(tasks) if certain else min(most, point * (1 - point) / variance if variance > 0 else most)
-    low, high = wilson(point, trials, student(level, tasks - 1))
-    return min(low, point), max(high, point)
 
 
 def estimator_of(method: str, tasks: int, level: float, weights_BT: FloatArray) -> Estimator:
