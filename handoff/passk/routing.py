@@ -209,10 +209,14 @@ def routed_coverage(
     def rate(values_T: FloatArray) -> TaxEstimate:
         return estimator.one(Measured.of(estimator.means(values_T), "rate", trials=trials))
 
-    def gain(values_T: FloatArray) -> TaxEstimate:
-        return estimator.one(Measured.of(estimator.means(values_T), "contrast", step=budget / fewest))
+    def gain(k: int, share: FloatArray | float) -> TaxEstimate:
+        """pass@``k`` of the tax rule less pass@K of a rule that sends each task to the base with this probability."""
+        # One rollout's outcome changes pass@K of a task by K of n, where the two rules differ.
+        step = budget / fewest * float(np.abs(to_base_T - share).mean())
+        values_T = under(to_base_T, k) - under(share, budget)
+        return estimator.one(Measured.of(estimator.means(values_T), "contrast", step=step))
 
     tax_T, left = under(to_base_T, budget), budget - pilot
-    over = [gain(tax_T - under(share, budget)) for share in (1.0, 0.0, 0.5, oracle_T)]
-    equal = [gain(under(to_base_T, left) - under(share, budget)) if left else None for share in (1.0, 0.0)]
+    over = [gain(budget, share) for share in (1.0, 0.0, 0.5, oracle_T)]
+    equal = [gain(left, share) if left else None for share in (1.0, 0.0)]
     return RoutedCoverage(budget, pilot, rate(tax_T), rate(under(oracle_T, budget)), *over, *equal)
