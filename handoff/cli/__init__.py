@@ -33,7 +33,7 @@ COMMANDS = {
     "estimate": "Print every estimand of a table with its interval.",
     "transport": "Predict the interaction from another split.",
     "plan": "Find how many tasks and seeds a study needs.",
-    "tax": "Print pass@k and the sharpening tax of a pair of policies.",
+    "tax": "Print pass@k and the sharpening tax of a pair of policies, or of many.",
     "check": "Check that an environment keeps the adapter contract.",
     "doctor": "Measure how deterministic a policy is.",
     "envs": "List the installed environments.",
@@ -162,6 +162,10 @@ def _invoke(arguments: list[str]) -> None:
     if completing:
         sys.exit(shell_complete(group, {}, "handoff", "_HANDOFF_COMPLETE", completing))
     with group.make_context("handoff", arguments) as context:
+        try:
+            os.getcwd()
+        except FileNotFoundError as error:
+            raise UsageError("the working folder was removed; change to another one") from error
         try:
             group.invoke(context)
         except SystemExit as error:
