@@ -132,11 +132,17 @@ def _entry(facts: Any, keys: Sequence[str]) -> Any:
 
 
 class Prediction(Evaluated):
-    """Eq. 10 under any weighting of the target's tasks followed by the external ones."""
+    """Eq. 10 under any weighting of the target's tasks followed by the external ones.
+
+    A type that the data know, and whose few external states a weighting leaves out, has no gap under it; with
+    ``pooled`` it takes the gap of all types there.
+    """
 
     paired = False
 
-    def __init__(self, target: Table, external: Table, pair: tuple[str, str, str, str]) -> None:
+    def __init__(
+        self, target: Table, external: Table, pair: tuple[str, str, str, str], *, pooled: bool = False
+    ) -> None:
         a, b, c, d = pair
         cross: dict[str, Argument] = {"a": a, "b": b, "c": c, "d": d}
         self.types = target.types
@@ -154,7 +160,7 @@ class Prediction(Evaluated):
             if type is not None or name in ("predicted", "observed", "residual")
         )
         here_E, there_G = self._here.points_E, self._there.points_E[:-1]
-        self._defined_G = ~np.isnan(there_G)
+        self._pooled_G = ~np.isnan(there_G) & pooled
         self.points_E = self._combine(here_E[:, None], there_G[:, None])[:, 0]
         self.ratios_E = self._ratios()
         self.limits_E = np.array([one.limit for one in self.estimands])
@@ -169,8 +175,7 @@ class Prediction(Evaluated):
                 values_EB[e] = values_B
             parts.append(values_EB)
         here_EB, there_EB = parts
-        # A type that the data know, and whose few states a weighting leaves out, takes the gap of all types there.
-        lost_GB = np.isnan(there_EB[:-1]) & self._defined_G[:, None]
+        lost_GB = np.isnan(there_EB[:-1]) & self._pooled_G[:, None]
         rows_EB = self._combine(here_EB, np.where(lost_GB, there_EB[-1], there_EB[:-1]))
         yield from ((e, rows_EB[e]) for e in which)
 
@@ -305,7 +310,7 @@ def transport(
     Raises :class:`~handoff.errors.UsageError` as :func:`check_compatible` does, or if a table lacks a checkpoint.
     """
     check_compatible(target, external, pair)
-    prediction = Prediction(target.table, external.table, pair)
+    prediction = Prediction(target.table, external.table, pair, pooled=intervals.method != "paper")
     plan = joined(*(plan_of(sample.table.strata, intervals.method) for sample in (target, external)))
     estimates = bootstrap(prediction, plan, intervals)
     if intervals.method != "paper":
