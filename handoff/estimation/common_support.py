@@ -24,13 +24,13 @@ from handoff.estimation.estimands import formula, reach
 
 @formula("rate", "both arrive, {a} and {b}")
 def common_share(sums: Sums, a: str, b: str) -> FloatArray:
-    """Share of the seed slots on which both reachers arrive."""
+    """Share of the seed slots on which both reachers arrive: mean of A_a A_b (section 3.2)."""
     return sums.ratio(count.both_arrived(a, b), count.EPISODES)
 
 
 @formula("contrast", "interaction where both arrive, {pair}", limit=2.0)
 def common_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Difference of the solver effects of c -> d after b and after a, over the slots where both arrive.
+    """Difference of the solver effects of c -> d after b and after a, over the slots where both arrive (Eq. 4 there).
 
     Assumes nothing as a description; as an effect, that a slot's seed decides whether each reacher arrives.
     """
@@ -78,7 +78,7 @@ def _unordered(sums: Sums, a: str, b: str) -> FloatArray:
 
 @formula("contrast", "lower bound where both always arrive, {pair}", limit=2.0)
 def always_arriving_lower(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Least interaction that the slots where both reachers always arrive can have, with monotone arrival.
+    """Least interaction (Eq. 4) that the slots where both always arrive can have, with monotone arrival.
 
     Assumes that the reacher which arrives more often arrives wherever the other does (Zhang and Rubin 2003).
     """
@@ -87,7 +87,7 @@ def always_arriving_lower(sums: Sums, a: str, b: str, c: str, d: str) -> FloatAr
 
 @formula("contrast", "upper bound where both always arrive, {pair}", limit=2.0)
 def always_arriving_upper(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Greatest interaction that the slots where both reachers always arrive can have, with monotone arrival.
+    """Greatest interaction (Eq. 4) that the slots where both always arrive can have, with monotone arrival.
 
     Assumes that the reacher which arrives more often arrives wherever the other does (Zhang and Rubin 2003).
     """
@@ -96,7 +96,7 @@ def always_arriving_upper(sums: Sums, a: str, b: str, c: str, d: str) -> FloatAr
 
 @formula("contrast", "lower bound without monotone arrival, {pair}", limit=2.0)
 def unordered_lower(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Least interaction that the slots where both reachers always arrive can have, whichever slots these are.
+    """Least interaction (Eq. 4) that the slots where both always arrive can have, whichever slots these are.
 
     Assumes nothing of who arrives where; the stratum is as small as the two rates of arrival allow.
     """
@@ -105,7 +105,7 @@ def unordered_lower(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
 
 @formula("contrast", "upper bound without monotone arrival, {pair}", limit=2.0)
 def unordered_upper(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Greatest interaction that the slots where both reachers always arrive can have, whichever slots these are.
+    """Greatest interaction (Eq. 4) that the slots where both always arrive can have, whichever slots these are.
 
     Assumes nothing of who arrives where; the stratum is as small as the two rates of arrival allow.
     """

@@ -35,11 +35,11 @@ def state_term_other(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
 
 @formula("contrast", "symmetric arrival term, {pair}")
 def arrival_term_symmetric(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Mean of the arrival terms of both orders: (Reach_b - Reach_a) x (Delta_a + Delta_b) / 2 (Kitagawa 1955)."""
+    """Mean of the arrival terms of both orders: (Reach_b - Reach_a) x (Delta_a + Delta_b) / 2 (Eq. 9, symmetric)."""
     return (arrival_term(sums, a, b, c, d) + arrival_term_other(sums, a, b, c, d)) / 2
 
 
 @formula("contrast", "symmetric state term, {pair}", limit=2.0)
 def state_term_symmetric(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Mean of the state terms of both orders: (Reach_a + Reach_b) / 2 x (Delta_b - Delta_a) (Kitagawa 1955)."""
+    """Mean of the state terms of both orders: (Reach_a + Reach_b) / 2 x (Delta_b - Delta_a) (Eq. 9, symmetric)."""
     return (state_term(sums, a, b, c, d) + state_term_other(sums, a, b, c, d)) / 2

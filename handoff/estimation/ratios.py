@@ -29,14 +29,14 @@ def _log(values: FloatArray) -> FloatArray:
 
 @formula("contrast", "log Reach ratio, {pair}", limit=math.inf)
 def log_reach_ratio(sums: Sums, a: str, b: str) -> FloatArray:
-    """Logarithm of Reach_b / Reach_a, from the counts of arrivals."""
+    """Logarithm of Reach_b / Reach_a, from the counts of arrivals (section 4.3)."""
     sums.ratio(count.arrived(a), count.arrived(b))  # no arrival of b: undefined, for this denominator
     return _log(sums.ratio(count.arrived(b), count.arrived(a)))
 
 
 @formula("contrast", "log completion ratio, {pair}", limit=math.inf)
 def log_completion_ratio(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
-    """Logarithm of completion_b / completion_a over all reached states."""
+    """Logarithm of completion_b / completion_a over all reached states (section 4.4)."""
     wins_a, wins_b = (tuple(count.won(reacher, solver) for reacher in reachers) for solver in (a, b))
     sums.ratio(wins_a, wins_b)
     return _log(sums.ratio(wins_b, wins_a))
@@ -44,14 +44,14 @@ def log_completion_ratio(sums: Sums, reachers: tuple[str, ...], a: str, b: str) 
 
 @formula("contrast", "log endpoint ratio, {pair}", limit=math.inf)
 def log_endpoint_ratio(sums: Sums, a: str, b: str) -> FloatArray:
-    """Logarithm of endpoint_{b,b} / endpoint_{a,a}: both roles exchanged."""
+    """Logarithm of endpoint_{b,b} / endpoint_{a,a}: both roles exchanged (Eq. 2)."""
     sums.ratio(count.won(a, a), count.won(b, b))
     return _log(sums.ratio(count.won(b, b), count.won(a, a)))
 
 
 @formula("contrast", "log ratio of solver effects, {pair}", limit=math.inf)
 def log_effect_ratio(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Logarithm of Delta_b / Delta_a, the solver effects of c -> d after each reacher; both must have one sign."""
+    """Logarithm of Delta_b / Delta_a, the solver effects of c -> d after each reacher (section 3.2); both must have one sign."""
     after_a, after_b = solver_effect(sums, a, c, d), solver_effect(sums, b, c, d)
     with empty_allowed():
         return _log(after_b / after_a)

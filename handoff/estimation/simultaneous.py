@@ -2,10 +2,10 @@
 
 From the draws of one bootstrap: the largest |theta* - theta| / s.d. over the family has a quantile c, and every
 interval is widened to the level that c has alone (J. P. Romano and M. Wolf, "Exact and approximate stepdown methods for
-multiple hypothesis testing", JASA 100 (2005)).  Percentiles of few tasks do not reach so far, so the arms of a contrast's plain
-interval are stretched by the ratio of Student's t at both levels; a rate's score interval is made at the new level.
-Adjusted p-values step down through the family by the same maxima (P. H. Westfall and S. S. Young, "Resampling-Based
-Multiple Testing", 1993); they are a little less strict than the intervals.
+multiple hypothesis testing", JASA 100 (2005)).  Percentiles of few tasks do not reach so far, so the arms of a
+contrast's plain interval are stretched by the ratio of Student's t at both levels; a rate's score interval is made at
+the new level.  Adjusted p-values step down through the family by the same maxima (P. H. Westfall and S. S. Young,
+"Resampling-Based Multiple Testing", 1993); they are a little less strict than the intervals.
 """
 
 from __future__ import annotations

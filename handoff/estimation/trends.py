@@ -23,17 +23,17 @@ def slope(levels: Sequence[FloatArray]) -> FloatArray:
 
 @formula("contrast", "Reach per rung, {rungs}")
 def reach_trend(sums: Sums, rungs: tuple[str, ...]) -> FloatArray:
-    """Slope of Reach over the rungs of a ladder (Page 1963)."""
+    """Slope of Reach (section 3.2) over the rungs of a ladder (Page 1963)."""
     return slope([reach(sums, rung) for rung in rungs])
 
 
 @formula("contrast", "completion per rung, {rungs}")
 def completion_trend(sums: Sums, reachers: tuple[str, ...], rungs: tuple[str, ...]) -> FloatArray:
-    """Slope of same-state completion over the rungs of a ladder (Page 1963)."""
+    """Slope of same-state completion (section 4.4) over the rungs of a ladder (Page 1963)."""
     return slope([completion(sums, reachers, rung) for rung in rungs])
 
 
 @formula("contrast", "endpoint per rung, {rungs}")
 def endpoint_trend(sums: Sums, rungs: tuple[str, ...]) -> FloatArray:
-    """Slope of endpoint success, one checkpoint in both roles, over the rungs of a ladder (Page 1963)."""
+    """Slope of endpoint success (Eq. 2), one checkpoint in both roles, over the rungs of a ladder (Page 1963)."""
     return slope([endpoint(sums, rung, rung) for rung in rungs])
