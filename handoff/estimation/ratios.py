@@ -51,7 +51,10 @@ def log_endpoint_ratio(sums: Sums, a: str, b: str) -> FloatArray:
 
 @formula("contrast", "log ratio of solver effects, {pair}", limit=math.inf)
 def log_effect_ratio(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
-    """Logarithm of Delta_b / Delta_a, the solver effects of c -> d after each reacher (section 3.2); both must have one sign."""
+    """Logarithm of Delta_b / Delta_a, the solver effects of c -> d after each reacher (section 3.2).
+
+    Both effects must have one sign.
+    """
     after_a, after_b = solver_effect(sums, a, c, d), solver_effect(sums, b, c, d)
     with empty_allowed():
         return _log(after_b / after_a)
