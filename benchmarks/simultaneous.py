@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--draws", type=int, default=2000)
     options = parser.parse_args()
-    repeats = options.repeats or (150 if options.quick else 2000)
+    repeats = options.repeats or (1000 if options.quick else 4000)
     paper = sized(from_guesses({"sft": 0.13, "rl": 0.82}, SOLVE))
     equal = sized(from_guesses(dict.fromkeys(EQUAL, 0.6), {(w, r): 0.7 for w in EQUAL for r in EQUAL}))
     contrast = ("sft", "rl", "sft", "rl")

@@ -76,8 +76,9 @@ class RatioEstimate:
 
     @property
     def reason(self) -> str | None:
-        """Why the point or the interval is missing."""
-        reason = self.logarithm.reason or self.logarithm.interval_reason
+        """Why the point or the interval is missing, or a remark on the draws."""
+        remark = next((note for note in self.logarithm.notes if "denominator" in note), None)
+        reason = self.logarithm.reason or self.logarithm.interval_reason or remark
         return reason and reason.replace("have an empty denominator", "have no ratio above 0")
 
     def to_json(self) -> dict[str, Any]:

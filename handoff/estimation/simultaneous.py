@@ -20,7 +20,7 @@ from scipy import special
 from handoff.errors import UsageError
 from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import Estimate, bootstrap
-from handoff.estimation.draws import bootstrap_values
+from handoff.estimation.draws import SAME, bootstrap_values
 from handoff.estimation.estimands import PAIRED, Estimand, estimand, pairs
 from handoff.estimation.evaluation import Evaluation
 from handoff.estimation.intervals import student
@@ -146,7 +146,7 @@ def simultaneous(table: Table, family: EstimandFamily, intervals: Intervals = In
         raise UsageError("a family has estimands of all tasks, not of one type")
     evaluation, plan = Evaluation(table, family.estimands), plan_of(table.strata, intervals.method)
     plain = bootstrap(evaluation, plan, intervals).estimates
-    usable = [e for e, one in enumerate(plain) if one.low is not None and not one.degenerate]
+    usable = [e for e, one in enumerate(plain) if one.low is not None]
     if not usable:
         return Simultaneous(
             family.name,
@@ -154,11 +154,11 @@ def simultaneous(table: Table, family: EstimandFamily, intervals: Intervals = In
             intervals.level,
             tuple(Member(one, one.low, one.high, None, None) for one in plain),
         )
-    size_UB, spread_U = _standardised(evaluation, plan, intervals, usable)
+    size_UB = _standardised(evaluation, plan, intervals, usable)
     critical = float(np.quantile(size_UB.max(axis=0), intervals.level))
     of_each = min(max(intervals.level, 1 - 2 * float(special.ndtr(-critical))), 1 - 1e-9)
-    error_U, freedom_U = _errors(evaluation, plan, intervals, usable, spread_U)
-    p, adjusted = _p_values(evaluation, usable, size_UB, error_U, freedom_U)
+    freedom_U = _freedom(evaluation, plan, intervals)[usable]
+    p, adjusted = _p_values(plain, usable, size_UB, freedom_U, intervals.level)
     rates = bootstrap(evaluation, plan, attrs.evolve(intervals, level=of_each)).estimates if _has_rate(family) else ()
     freedom = dict(zip(usable, freedom_U, strict=True))
 
@@ -184,50 +184,55 @@ def _has_rate(family: EstimandFamily) -> bool:
     return any(one.kind == "rate" for one in family.estimands)
 
 
-def _standardised(
-    evaluation: Evaluation, plan: Plan, intervals: Intervals, usable: Sequence[int]
-) -> tuple[FloatArray, FloatArray]:
-    """|theta* - theta| / s.d. of every draw, shape (U, B), and the s.d. of the draws, shape (U,)."""
+def _standardised(evaluation: Evaluation, plan: Plan, intervals: Intervals, usable: Sequence[int]) -> FloatArray:
+    """|theta* - theta| / s.d. of every draw, shape (U, B); 0 where all draws give one value."""
     places = {e: u for u, e in enumerate(usable)}
-    size_UB, spread_U = np.zeros((len(usable), intervals.draws)), np.ones(len(usable))
+    size_UB = np.zeros((len(usable), intervals.draws))
     for e, values_B, _ in bootstrap_values(evaluation, plan, intervals.draws, intervals.seed):
         if e in places:
             off_B = values_B - evaluation.points_E[e]
             spread = float(np.sqrt(np.nanmean(off_B**2)))
-            size_UB[places[e]], spread_U[places[e]] = np.nan_to_num(np.abs(off_B) / spread), spread
-    return size_UB, spread_U
+            size_UB[places[e]] = np.nan_to_num(np.abs(off_B) / spread) if spread > SAME else 0.0
+    return size_UB
 
 
-def _errors(
-    evaluation: Evaluation, plan: Plan, intervals: Intervals, usable: Sequence[int], spread_U: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Standard errors and degrees of freedom, shape (U,) each; of the paper's intervals those of the draws."""
+def _freedom(evaluation: Evaluation, plan: Plan, intervals: Intervals) -> FloatArray:
+    """Degrees of freedom of every interval, shape (E,): those of the jackknife, of the design where it shows no
+    variance, and infinitely many of the paper's intervals."""
     if intervals.method == "paper":
-        return spread_U, np.full(len(usable), np.inf)
-    spread = jackknife(evaluation, plan)
-    freedom_U = spread.freedom_E[list(usable)]
-    return np.sqrt(spread.variance_E[list(usable)]), np.where(freedom_U > 1, freedom_U, 1.0)
+        return np.full(len(evaluation.estimands), np.inf)
+    freedom_E = jackknife(evaluation, plan).freedom_E
+    design = max(1.0, float(sum(len(stratum.tasks) - 1 for stratum in plan.strata)))
+    return np.where(freedom_E > 0, np.maximum(freedom_E, 1.0), design)
 
 
 def _p_values(
-    evaluation: Evaluation, usable: Sequence[int], size_UB: FloatArray, error_U: FloatArray, freedom_U: FloatArray
+    plain: Sequence[Estimate], usable: Sequence[int], size_UB: FloatArray, freedom_U: FloatArray, level: float
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Of the contrasts, by number of the estimand: alone by Student's t, and adjusted by stepping down."""
-    contrasts = [u for u, e in enumerate(usable) if evaluation.estimands[e].kind == "contrast"]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t_U = np.nan_to_num(np.abs(evaluation.points_E[list(usable)]) / error_U)
-    tail_U = np.where(np.isinf(freedom_U), special.ndtr(-t_U), special.stdtr(freedom_U, -t_U))
-    # What the draws, whose sizes are near normal, are compared with: the normal quantile of the same tail.
-    normal_U = -special.ndtri(tail_U)
-    order = sorted(contrasts, key=lambda u: -normal_U[u])
+    """Of the contrasts, by number of the estimand: alone by Student's t, and adjusted by stepping down.
+
+    The standard error is that of the arm of the plain interval that points to 0, so that p alone is below 1 - level
+    where the plain interval leaves 0 out.
+    """
+    alone: dict[int, float] = {}
+    normal: dict[int, float] = {}
+    for u, e in enumerate(usable):
+        one = plain[e]
+        if one.estimand.kind != "contrast" or one.point is None or one.low is None or one.high is None:
+            continue
+        arm = one.point - one.low if one.point > 0 else one.high - one.point
+        t = abs(one.point) / arm * student(level, float(freedom_U[u])) if arm > SAME else 0.0
+        tail = float(special.ndtr(-t) if np.isinf(freedom_U[u]) else special.stdtr(freedom_U[u], -t))
+        # What the draws, whose sizes are near normal, are compared with: the normal quantile of the same tail.
+        alone[u], normal[u] = 2 * tail, float(-special.ndtri(tail))
+    order = sorted(normal, key=lambda u: -normal[u])
     largest_B, later = np.zeros(size_UB.shape[1]), {}
     for u in reversed(order):
         largest_B = np.maximum(largest_B, size_UB[u])
-        later[u] = (1 + int((largest_B >= normal_U[u]).sum())) / (1 + len(largest_B))
-    alone = {usable[u]: 2 * float(tail_U[u]) for u in contrasts}
+        later[u] = (1 + int((largest_B >= normal[u]).sum())) / (1 + len(largest_B))
     adjusted: dict[int, float] = {}
     least = 0.0
     for u in order:
-        least = max(least, later[u], alone[usable[u]])
+        least = max(least, later[u], alone[u])
         adjusted[usable[u]] = least
-    return alone, adjusted
+    return {usable[u]: p for u, p in alone.items()}, adjusted
