@@ -13,6 +13,9 @@ Json = dict[str, Any]
 #: Metadata of a field that JSON leaves out where it has no value.
 OPTIONAL = {"optional": True}
 
+#: Whose equations and tables the report of a handoff study counts.
+PAPER = '"Reach or Solve? Deep Diving into Agentic RL Gains with Checkpoint Handoffs"'
+
 NONE = "–"
 MINUS = "−"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 
@@ -14,6 +14,7 @@ from handoff.estimation.simultaneous import Member, Simultaneous
 from handoff.report import plots
 from handoff.report.format import (
     NONE,
+    PAPER,
     Measure,
     arrow,
     decimal,
@@ -26,8 +27,6 @@ from handoff.report.format import (
 from handoff.report.plots import Figure, Mark
 from handoff.report.sheet import Sheet, SheetCell, SheetRow, gap, measure, rate
 from handoff.report.terminal import say, show_sheet
-
-PAPER = '"Reach or Solve? Deep Diving into Agentic RL Gains with Checkpoint Handoffs"'
 
 
 def show(console: Console, more: More) -> None:
@@ -62,12 +61,12 @@ def sentences(more: More) -> list[str]:
     ]
 
 
-def figures(more: More) -> list[Figure]:
-    """Checkpoints without an order, ranked with their intervals."""
+def figures(more: More, styles: Mapping[str, int]) -> list[Figure]:
+    """Checkpoints without an order, ranked with their intervals; ``styles`` by checkpoint."""
     if not more.ranking:
         return []
     groups = [
-        (head, [Mark(one.name, measure(getattr(one, name)), place) for place, one in enumerate(more.ranking)])
+        (head, [Mark(one.name, measure(getattr(one, name)), styles[one.name]) for one in more.ranking])
         for name, head in (
             ("endpoint", "Endpoint, both roles"),
             ("reach", "Reach"),

@@ -14,7 +14,7 @@ from handoff.estimation.table import Table
 from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
 from handoff.report import sheet
-from handoff.report.format import MINUS, NONE, percent, points
+from handoff.report.format import MINUS, NONE, PAPER, percent, points
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, measure
 from handoff.report.terminal import line, show_sheet
 
@@ -87,6 +87,7 @@ def show_transport(console: Console, transported: Transport) -> None:
     columns = ("type", "Reach gap here", "Solve gap there", "predicted", "observed", "residual")
     show_sheet(console, Sheet(title, columns, tuple(rows)))
     line(console, method(transported.estimates))
+    line(console, f"Eq. 10 is that of {PAPER}.")
 
 
 def show_curve(console: Console, curve: Curve) -> None:

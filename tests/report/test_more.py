@@ -75,10 +75,18 @@ def test_a_ladders_sentence_names_every_rung_and_its_step(three: Path) -> None:
     assert "Checkpoints ranked" in output_of("report", three, *FAST, "--more")
 
 
+PAPER = "Reach or Solve? Deep Diving into Agentic RL Gains with Checkpoint Handoffs"
+
+
+def test_a_report_says_once_whose_tables_and_equations_it_counts(unseen: Path) -> None:
+    words = " ".join(output_of("report", unseen, *FAST).split())
+    assert words.count(f'Equations and tables are numbered as in "{PAPER}".') == 1
+
+
 def test_a_paper_is_named_in_full_where_its_equation_is() -> None:
     numbers = more(paper_tables.unseen(), intervals=Intervals(draws=200))
     (sheet,) = [one for one in sheets.sheets(numbers) if "Eq." in one.title]
-    assert "Reach or Solve? Deep Diving into Agentic RL Gains with Checkpoint Handoffs" in sheet.title
+    assert PAPER in sheet.title
 
 
 # Sentences follow their intervals.

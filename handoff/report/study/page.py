@@ -127,7 +127,7 @@ def _beside(document: StudyDocument) -> list[Section]:
         *more.sheets(document.more),
         Sheet("The search for the frontier", ("from", "tried"), searched, wordy=True),
     ]
-    sentences, figures = more.sentences(document.more), more.figures(document.more)
+    sentences, figures = more.sentences(document.more), more.figures(document.more, document.run.styles)
     return [Section("beside", "More: beside the plain intervals", "More", sentences, sheets, figures, folded=True)]
 
 
