@@ -8,10 +8,15 @@ from typing import Any, Protocol
 import attr
 import attrs
 
+from handoff.estimation.estimands import PAPER as TITLE
+
 Json = dict[str, Any]
 
 #: Metadata of a field that JSON leaves out where it has no value.
 OPTIONAL = {"optional": True}
+
+#: Whose equations and tables the report of a handoff study counts.
+PAPER = f'"{TITLE}"'
 
 NONE = "–"
 MINUS = "−"

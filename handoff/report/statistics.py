@@ -26,6 +26,11 @@ def cell(estimate: Estimate) -> SheetCell:
     return attrs.evolve(shown, note=shown.note or "; ".join(estimate.notes) or None)
 
 
+def _of_type(estimate: Estimate) -> SheetCell:
+    one = estimate.estimand
+    return sheet.of_type(cell(estimate), measure(estimate), one.limit if one.kind == "rate" else 2 * one.limit)
+
+
 def method(estimates: Estimates) -> str:
     how = estimates.intervals
     name = "the paper's" if how.method == "paper" else how.method
@@ -40,7 +45,7 @@ def show_estimates(console: Console, table: Table, estimates: Estimates) -> None
         f"reachers {', '.join(table.reachers)}, solvers {', '.join(table.solvers)}",
     )
     for type, group in groupby(estimates.estimates, key=lambda one: one.estimand.type):
-        rows = tuple(SheetRow(one.estimand.label, (cell(one),)) for one in group)
+        rows = tuple(SheetRow(one.estimand.label, (cell(one) if type is None else _of_type(one),)) for one in group)
         show_sheet(console, Sheet("All tasks" if type is None else f"Type {type}", ("estimand", "estimate"), rows))
     line(console, method(estimates))
 

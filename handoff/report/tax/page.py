@@ -31,8 +31,6 @@ CURVES = (
     "less pass@k; S(K) divides it by (K−1)(1 − pass@1). At K = n the coverage of a task is 0 or 1, so the last point "
     "of a curve is its noisiest."
 )
-#: Where the equations and tables that the report names are.
-SOURCE = "Equations and tables are numbered as in “Sharpening Tax in Post-Training”."
 
 
 def write(document: TaxDocument, path: Path, inputs: Collection[Path] = ()) -> tuple[Path, Path]:
