@@ -152,7 +152,7 @@ def told(value: Ends, above: str, below: str, open: str) -> str:
 
 def numbered_as_in(*papers: str) -> str:
     """Whose equations and tables the printed numbers are: two papers' Eq. 10 are different things."""
-    titles = " and ".join(f'"{paper}"' for paper in papers)
+    titles = " and ".join(f"“{paper}”" for paper in papers)
     return f"Equations and tables are numbered as in {titles}."
 
 
