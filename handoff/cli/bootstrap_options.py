@@ -22,6 +22,12 @@ order_option = click.option(
 )
 
 
+more_option = click.option(
+    "--more", is_flag=True,
+    help="Of a handoff study: also intervals that hold together, ladders, ratios, bounds, and more orders.",
+)  # fmt: skip
+
+
 def of_a_report(function: F) -> F:
     """Adds ``--budgets``, ``--order`` and the options of intervals.
 

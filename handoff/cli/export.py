@@ -16,7 +16,7 @@ Examples:
   handoff export runs/alfworld-0123456789 --out tables --format csv --format jsonl
 
 Tables of a handoff run: endpoints (task,type,seed,reacher,solver,arrived,won and more; `handoff estimate` reads it),
-trajectories, steps.  Tables of a rollouts run: rollouts, decisions."""
+trajectories, steps, searches.  Tables of a rollouts run: rollouts, decisions."""
 )
 @click.argument("run", type=options.PATH)
 @click.option("--out", type=options.PATH, help="Folder for the tables.  [default: RUN/export]")

@@ -28,7 +28,7 @@ import attrs
 from handoff.errors import UsageError
 from handoff.estimation.counting import Ratio
 from handoff.estimation.draws import Distribution, distributions
-from handoff.estimation.estimands import Argument, Estimand, estimand, standard
+from handoff.estimation.estimands import PAPER, Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
 from handoff.estimation.intervals import Spread, clipped, effective_trials, expanded, interval, normal, wilson
 from handoff.estimation.jackknife import Jackknife, jackknife
@@ -119,6 +119,7 @@ class Estimates:
     def to_json(self) -> dict[str, Any]:
         """JSON-safe: a missing number is ``None``, with its reason beside it."""
         return {
+            "paper": PAPER,
             **self.intervals.to_json(),
             "estimates": [estimate.to_json() for estimate in self.estimates],
         }

@@ -82,6 +82,18 @@ def finished(reacher: str, solver: str) -> Count:
     return Count("finished", (reacher, solver))
 
 
+@functools.lru_cache(maxsize=1024)
+def both_arrived(first: str, second: str) -> Count:
+    """Seed slots on which both reachers arrive."""
+    return Count("both_arrived", (first, second))
+
+
+@functools.lru_cache(maxsize=1024)
+def won_beside(reacher: str, other: str, solver: str) -> Count:
+    """Seed slots on which ``solver`` wins from the state of ``reacher``, and reacher ``other`` arrives too."""
+    return Count("won_beside", (reacher, other, solver))
+
+
 def empty_allowed() -> np.errstate:
     """Context in which numpy does not warn of empty denominators."""
     return np.errstate(invalid="ignore", divide="ignore")
@@ -230,6 +242,15 @@ def _finished(table: Table, reacher: str, solver: str) -> IntArray:
     return _per_task(both_WRTS[table.reacher(reacher), table.solver(solver)])
 
 
+def _both_arrived(table: Table, first: str, second: str) -> IntArray:
+    return _per_task(table.arrived_WTS[table.reacher(first)] & table.arrived_WTS[table.reacher(second)])
+
+
+def _won_beside(table: Table, reacher: str, other: str, solver: str) -> IntArray:
+    won_TS = table.won_WRTS[table.reacher(reacher), table.solver(solver)]
+    return _per_task(won_TS & table.arrived_WTS[table.reacher(other)])
+
+
 _COUNTERS: dict[str, Callable[..., IntArray]] = {
     "episodes": lambda table: np.full(len(table.tasks), len(table.slots), np.int64),
     "arrived": _arrived,
@@ -239,4 +260,6 @@ _COUNTERS: dict[str, Callable[..., IntArray]] = {
     "won_only": _won_only,
     "bridged": _bridged,
     "finished": _finished,
+    "both_arrived": _both_arrived,
+    "won_beside": _won_beside,
 }

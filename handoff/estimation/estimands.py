@@ -25,6 +25,9 @@ from handoff.estimation.arrays import FloatArray
 from handoff.estimation.counting import Sums
 from handoff.estimation.table import Table
 
+#: The paper of all equations, sections, tables and figures that this package names by number.
+PAPER = "Reach or Solve? Deep Diving into Agentic RL Gains with Checkpoint Handoffs"
+
 Formula = Callable[..., FloatArray]
 F = TypeVar("F", bound=Formula)
 Argument = str | int | tuple[str, ...]
@@ -99,7 +102,7 @@ class Estimand:
     @property
     def label(self) -> str:
         """The name that people see, without the type: ``Reach, rl``, ``completion gap, sft → rl``."""
-        arguments = dict(self.arguments)
+        arguments = {name: " → ".join(value) if isinstance(value, tuple) else value for name, value in self.arguments}
         pair = f"{arguments.get('a')} → {arguments.get('b')}"
         if "c" in arguments and (arguments["c"], arguments["d"]) != (arguments["a"], arguments["b"]):
             pair += f" × {arguments['c']} → {arguments['d']}"
@@ -114,7 +117,9 @@ def estimand(name: str, *, type: str | None = None, **arguments: Argument) -> Es
     return Estimand(name, tuple(arguments.items()), type)
 
 
-def _formula(kind: Kind, label: str, limit: float = 1.0) -> Callable[[F], F]:
+def formula(kind: Kind, label: str, limit: float = 1.0) -> Callable[[F], F]:
+    """Declare the estimands that the decorated function computes, under its name; its docstring has the equation."""
+
     def declared(function: F) -> F:
         paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
         declare(function.__name__, kind, " ".join(paragraph.split()), label, limit, function)
@@ -126,31 +131,31 @@ def _formula(kind: Kind, label: str, limit: float = 1.0) -> Callable[[F], F]:
 # One reacher or one cell of the crossing.
 
 
-@_formula("rate", "Reach, {reacher}")
+@formula("rate", "Reach, {reacher}")
 def reach(sums: Sums, reacher: str) -> FloatArray:
     """Reach_w = mean of A_w (section 3.2)."""
     return sums.ratio(count.arrived(reacher), count.EPISODES)
 
 
-@_formula("rate", "Solve, {reacher} then {solver}")
+@formula("rate", "Solve, {reacher} then {solver}")
 def solve(sums: Sums, reacher: str, solver: str) -> FloatArray:
     """Solve_{w,r} = mean of Y_{w,r} over the arrived (i, s) of reacher w (section 3.2)."""
     return sums.ratio(count.won(reacher, solver), count.arrived(reacher))
 
 
-@_formula("rate", "endpoint, {reacher} then {solver}")
+@formula("rate", "endpoint, {reacher} then {solver}")
 def endpoint(sums: Sums, reacher: str, solver: str) -> FloatArray:
     """endpoint_{w,r} = mean of Y_{w,r} = Reach_w x Solve_{w,r} (Eq. 2)."""
     return sums.ratio(count.won(reacher, solver), count.EPISODES)
 
 
-@_formula("mean", "mean actions, {reacher}", limit=math.inf)
+@formula("mean", "mean actions, {reacher}", limit=math.inf)
 def mean_actions(sums: Sums, reacher: str) -> FloatArray:
     """Mean number of reacher actions until arrival or stopping (Table 2a)."""
     return sums.ratio(count.actions(reacher), count.EPISODES)
 
 
-@_formula("rate", "Reach within {steps}, {reacher}")
+@formula("rate", "Reach within {steps}, {reacher}")
 def reach_within(sums: Sums, reacher: str, steps: int) -> FloatArray:
     """Reach_w(t) = mean of [tau_D <= t]: the arrival curve at t actions (Figure 2, Table 7)."""
     return sums.ratio(count.arrived_within(reacher, steps), count.EPISODES)
@@ -159,7 +164,7 @@ def reach_within(sums: Sums, reacher: str, steps: int) -> FloatArray:
 # All reached states, whoever reached them.
 
 
-@_formula("rate", "completion, {solver}")
+@formula("rate", "completion, {solver}")
 def completion(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Same-state completion: wins of solver r over all reached states, pooled over the reachers (section 4.4)."""
     return sums.ratio(
@@ -167,7 +172,7 @@ def completion(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray
     )
 
 
-@_formula("rate", "bridge, {solver}")
+@formula("rate", "bridge, {solver}")
 def bridge(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Bridge rate: share of the reached states where solver r's first action stays on a shortest path (Table 3)."""
     return sums.ratio(
@@ -176,7 +181,7 @@ def bridge(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     )
 
 
-@_formula("rate", "finish, {solver}")
+@formula("rate", "finish, {solver}")
 def finish(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     """Finish rate: share of solver r's bridge actions that it goes on to win from (Table 3).
 
@@ -188,7 +193,7 @@ def finish(sums: Sums, reachers: tuple[str, ...], solver: str) -> FloatArray:
     )
 
 
-@_formula("rate", "won by {winner}, not {loser}")
+@formula("rate", "won by {winner}, not {loser}")
 def won_only(sums: Sums, reachers: tuple[str, ...], winner: str, loser: str) -> FloatArray:
     """Share of the reached states that ``winner`` completes and ``loser`` does not (Table 3; its numerator there)."""
     return sums.ratio(
@@ -200,49 +205,49 @@ def won_only(sums: Sums, reachers: tuple[str, ...], winner: str, loser: str) -> 
 # Contrasts a -> b of one role, the other fixed.
 
 
-@_formula("contrast", "Reach gap, {pair}")
+@formula("contrast", "Reach gap, {pair}")
 def reach_gap(sums: Sums, a: str, b: str) -> FloatArray:
     """Arrival gap: Reach_b - Reach_a (section 4.3)."""
     return reach(sums, b) - reach(sums, a)
 
 
-@_formula("contrast", "Reach gap, {a} within {a_steps} → {b} within {b_steps}")
+@formula("contrast", "Reach gap, {a} within {a_steps} → {b} within {b_steps}")
 def reach_within_gap(sums: Sums, a: str, a_steps: int, b: str, b_steps: int) -> FloatArray:
     """Reach_b(t_b) - Reach_a(t_a): the arrival gap at one budget or across two (Table 7)."""
     return reach_within(sums, b, b_steps) - reach_within(sums, a, a_steps)
 
 
-@_formula("contrast", "completion gap, {pair}")
+@formula("contrast", "completion gap, {pair}")
 def completion_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Same-state gap: completion_b - completion_a over all reached states (section 4.4)."""
     return completion(sums, reachers, b) - completion(sums, reachers, a)
 
 
-@_formula("contrast", "bridge gap, {pair}")
+@formula("contrast", "bridge gap, {pair}")
 def bridge_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Bridge rate of solver b minus that of solver a (Table 3)."""
     return bridge(sums, reachers, b) - bridge(sums, reachers, a)
 
 
-@_formula("contrast", "finish gap, {pair}")
+@formula("contrast", "finish gap, {pair}")
 def finish_gap(sums: Sums, reachers: tuple[str, ...], a: str, b: str) -> FloatArray:
     """Finish rate of solver b minus that of solver a (Table 3)."""
     return finish(sums, reachers, b) - finish(sums, reachers, a)
 
 
-@_formula("contrast", "Solve effect of {pair} after {reacher}")
+@formula("contrast", "Solve effect of {pair} after {reacher}")
 def solver_effect(sums: Sums, reacher: str, a: str, b: str) -> FloatArray:
     """Delta_w = Solve_{w,b} - Solve_{w,a}: the solver effect on the states that w reached (section 3.2)."""
     return solve(sums, reacher, b) - solve(sums, reacher, a)
 
 
-@_formula("contrast", "endpoint effect of {pair} after {reacher}")
+@formula("contrast", "endpoint effect of {pair} after {reacher}")
 def endpoint_effect(sums: Sums, reacher: str, a: str, b: str) -> FloatArray:
     """E_w = endpoint_{w,b} - endpoint_{w,a}: the solver effect under reacher w in the full population (Table 1)."""
     return endpoint(sums, reacher, b) - endpoint(sums, reacher, a)
 
 
-@_formula("contrast", "endpoint effect of {pair} before {solver}")
+@formula("contrast", "endpoint effect of {pair} before {solver}")
 def reacher_effect(sums: Sums, solver: str, a: str, b: str) -> FloatArray:
     """endpoint_{b,r} - endpoint_{a,r}: what another reacher brings to solver r in the full population."""
     return endpoint(sums, b, solver) - endpoint(sums, a, solver)
@@ -251,19 +256,19 @@ def reacher_effect(sums: Sums, solver: str, a: str, b: str) -> FloatArray:
 # Both roles.
 
 
-@_formula("contrast", "endpoint gain, {pair}")
+@formula("contrast", "endpoint gain, {pair}")
 def endpoint_gain(sums: Sums, a: str, b: str) -> FloatArray:
     """endpoint_{b,b} - endpoint_{a,a}: the whole gain, both roles exchanged (section 2.1)."""
     return endpoint(sums, b, b) - endpoint(sums, a, a)
 
 
-@_formula("contrast", "interaction, {pair}", limit=2.0)
+@formula("contrast", "interaction, {pair}", limit=2.0)
 def interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """I = E_b - E_a for reachers a -> b and solvers c -> d, the paper's I being a = c, b = d (Eq. 4)."""
     return endpoint_effect(sums, b, c, d) - endpoint_effect(sums, a, c, d)
 
 
-@_formula("contrast", "survivor interaction, {pair}", limit=2.0)
+@formula("contrast", "survivor interaction, {pair}", limit=2.0)
 def survivor_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Survivor-only interaction: Delta_b - Delta_a, each on the states its own reacher reached (section 2.4).
 
@@ -272,19 +277,19 @@ def survivor_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArr
     return solver_effect(sums, b, c, d) - solver_effect(sums, a, c, d)
 
 
-@_formula("contrast", "survivor minus interaction, {pair}", limit=4.0)
+@formula("contrast", "survivor minus interaction, {pair}", limit=4.0)
 def survivor_minus_interaction(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Survivor-only interaction minus I, paired (Appendix D, non-arrival retention)."""
     return survivor_interaction(sums, a, b, c, d) - interaction(sums, a, b, c, d)
 
 
-@_formula("contrast", "arrival term, {pair}")
+@formula("contrast", "arrival term, {pair}")
 def arrival_term(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """Arrival term of I: (Reach_b - Reach_a) x Delta_b (Eq. 9)."""
     return reach_gap(sums, a, b) * solver_effect(sums, b, c, d)
 
 
-@_formula("contrast", "state term, {pair}", limit=2.0)
+@formula("contrast", "state term, {pair}", limit=2.0)
 def state_term(sums: Sums, a: str, b: str, c: str, d: str) -> FloatArray:
     """State term of I: Reach_a x (Delta_b - Delta_a); arrival term + state term = I (Eq. 9)."""
     return reach(sums, a) * survivor_interaction(sums, a, b, c, d)
@@ -356,7 +361,7 @@ def _whole(table: Table, order: Sequence[str] | None, budgets: Sequence[int] | N
     yield from _same_state(table, solver_pairs)
     for a, b in pairs(table, order):
         yield make("endpoint_gain", a=a, b=b)
-    for a, b, c, d in _crossed(table, order):
+    for a, b, c, d in crossed(table, order):
         for name in PAIRED:
             yield make(name, a=a, b=b, c=c, d=d)
     if table.arrival_WTS is not None:
@@ -380,7 +385,7 @@ def _same_state(table: Table, solver_pairs: Sequence[tuple[str, str]]) -> Iterat
             yield estimand(f"{name}_gap", reachers=everyone, a=a, b=b)
 
 
-def _crossed(table: Table, order: Sequence[str] | None) -> list[tuple[str, str, str, str]]:
+def crossed(table: Table, order: Sequence[str] | None) -> list[tuple[str, str, str, str]]:
     """Reacher pair and solver pair of every interaction: the same two checkpoints in both roles, or, where no two
     checkpoints have both roles, every reacher pair with every solver pair."""
     same = pairs(table, order)
@@ -433,5 +438,5 @@ def _of_type(table: Table, order: Sequence[str] | None, type: str) -> Iterator[E
     for w in table.reachers:
         for r in table.solvers:
             yield estimand("endpoint", reacher=w, solver=r, type=type)
-    for a, b, c, d in _crossed(table, order):
+    for a, b, c, d in crossed(table, order):
         yield estimand("interaction", a=a, b=b, c=c, d=d, type=type)

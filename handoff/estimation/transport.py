@@ -22,6 +22,7 @@ from handoff.errors import UsageError
 from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap
 from handoff.estimation.counting import Ratio
+from handoff.estimation.equivalence import Equivalence, equivalence
 from handoff.estimation.estimands import Argument, Estimand, declare, estimand
 from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
 from handoff.estimation.method import Intervals
@@ -281,6 +282,24 @@ def _with_interval_of(one: Estimate, alone: Estimate | None) -> Estimate:
         return one
     names = ("low", "high", "reason", "interval_reason", "interval", "excluded", "notes")
     return attrs.evolve(one, **{name: getattr(alone, name) for name in names})
+
+
+def residual_equivalence(
+    target: Sample,
+    external: Sample,
+    pair: tuple[str, str, str, str],
+    margin: float,
+    intervals: Intervals = Intervals(),
+) -> Equivalence:
+    """Whether the residual of :func:`transport` lies within ``margin`` of 0, which was stated in advance."""
+    prediction = Prediction(target.table, external.table, pair)
+    plan = joined(*(plan_of(sample.table.strata, intervals.method) for sample in (target, external)))
+
+    def ends_at(level: float) -> tuple[float, float] | None:
+        whole = bootstrap(prediction, plan, attrs.evolve(intervals, level=level)).estimates[-1]
+        return None if whole.low is None or whole.high is None else (whole.low, whole.high)
+
+    return equivalence(ends_at, margin)
 
 
 def transport(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -16,7 +15,6 @@ from handoff.passk.estimators import METHODS, Estimator, Measured, TaxEstimate, 
 from handoff.passk.tax import (
     SAME,
     calibrated,
-    calibrated_scalability,
     contributions,
     crossover,
     scalability,
@@ -290,43 +288,3 @@ def ranked(base: Counts, post: Counts, budget: int) -> tuple[Contribution, ...]:
         )
         for i in order
     )
-
-
-@attrs.frozen
-class EarlyEstimate:
-    """Tax_S at a small and at a greater budget over many pairs, and their rank correlation."""
-
-    early: int
-    late: int
-    #: Name of the pair, and both taxes; ``None`` where undefined, which leaves the pair out of the correlation.
-    pairs: tuple[tuple[str, float | None, float | None], ...]
-    #: Spearman's rho; ``None`` with the ``reason`` if fewer than three pairs are left or all of one column are equal.
-    rho: float | None
-    reason: str | None = None
-
-
-def early_estimate(pairs: Sequence[tuple[Counts, Counts]], early: int = 8, late: int = 32) -> EarlyEstimate:
-    """How well the tax at ``early`` rollouts predicts the tax at ``late`` over ``pairs`` of (base, post).
-
-    Raises :class:`~handoff.errors.UsageError` if a task has fewer than ``late`` rollouts.
-    """
-    from scipy import stats
-
-    require("early", early, int, least=1)
-    require("late", late, int, least=1)
-    rows: list[tuple[str, float | None, float | None]] = []
-    for base, post in pairs:
-        base, post = matched(base, post)
-        curves = [pass_at_k_curves(counts.n_T, counts.c_T, late).mean(axis=0) for counts in (base, post)]
-        taxes = []
-        for k in (early, late):
-            s_base, s_post = (calibrated_scalability(curve[:k]) for curve in curves)
-            taxes.append(None if s_base is None or s_post is None else s_base - s_post)
-        rows.append((f"{base.name} / {post.name}", taxes[0], taxes[1]))
-    known = [(row[1], row[2]) for row in rows if row[1] is not None and row[2] is not None]
-    if len(known) < 3:
-        return EarlyEstimate(early, late, tuple(rows), None, f"{len(known)} pairs with both taxes; three are needed")
-    x, y = np.array(known, dtype=np.float64).T
-    if np.ptp(x) < SAME or np.ptp(y) < SAME:
-        return EarlyEstimate(early, late, tuple(rows), None, "the taxes at one budget are all equal")
-    return EarlyEstimate(early, late, tuple(rows), float(stats.spearmanr(x, y).statistic))

@@ -8,10 +8,15 @@ from typing import Any, Protocol
 import attr
 import attrs
 
+from handoff.estimation.estimands import PAPER as TITLE
+
 Json = dict[str, Any]
 
 #: Metadata of a field that JSON leaves out where it has no value.
 OPTIONAL = {"optional": True}
+
+#: Whose equations and tables the report of a handoff study counts.
+PAPER = f'"{TITLE}"'
 
 NONE = "–"
 MINUS = "−"
@@ -143,6 +148,12 @@ def told(value: Ends, above: str, below: str, open: str) -> str:
     ``open`` are the words where it does not, or where there is no interval.
     """
     return {1: above, -1: below}.get(sign(value), open)
+
+
+def numbered_as_in(*papers: str) -> str:
+    """Whose equations and tables the printed numbers are: two papers' Eq. 10 are different things."""
+    titles = " and ".join(f"“{paper}”" for paper in papers)
+    return f"Equations and tables are numbered as in {titles}."
 
 
 def plural(count: int, noun: str) -> str:

@@ -30,6 +30,8 @@ class Options:
     order: Sequence[str] | None = None
     #: Reacher budgets of Table 7; by default 8, 16 and 48, as far as they were observed.
     budgets: Sequence[int] | None = None
+    #: Also what lies beside the plain intervals (:mod:`handoff.estimation.more`), where the protocol has it.
+    more: bool = False
 
 
 class HasFolder(Protocol):

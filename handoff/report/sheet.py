@@ -11,7 +11,7 @@ import attrs
 
 from handoff.estimation.bootstrap import Estimate
 from handoff.estimation.estimands import DECLARED
-from handoff.report.format import Measure, counted, decimal, interval, percent, places, points
+from handoff.report.format import NONE, Measure, counted, decimal, interval, percent, places, points
 from handoff.report.plots import Figure
 
 #: Columns for which the half of a page has room.
@@ -71,6 +71,8 @@ class Section:
     sentences: Sequence[str] = ()
     sheets: Sequence[Sheet] = ()
     figures: Sequence[Figure] = ()
+    #: The page shows the heading only, until the reader opens the section.
+    folded: bool = False
 
     @property
     def wide(self) -> bool:
@@ -158,6 +160,13 @@ def gap(value: Measure) -> SheetCell:
 def quantity(value: Measure, digits: int = 3) -> SheetCell:
     """A number without a unit."""
     return SheetCell(decimal(value.point, places(value, 1.0, digits)), "", interval(value, 1.0, digits), value.note)
+
+
+def of_type(cell: SheetCell, value: Measure, width: float) -> SheetCell:
+    """The cell of one task type; a dash where the interval is as wide as the whole range of values, ``width``."""
+    if value.low is None or value.high is None or value.high - value.low < width - 1e-9:
+        return cell
+    return SheetCell(NONE, note="too few tasks of this type: the interval holds every possible value (--more, --json)")
 
 
 def of_estimand(name: str, value: Measure) -> SheetCell:

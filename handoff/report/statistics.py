@@ -10,11 +10,12 @@ from rich.console import Console
 
 from handoff.estimation.bootstrap import Estimate, Estimates
 from handoff.estimation.differences import SideBySide
+from handoff.estimation.estimands import PAPER
 from handoff.estimation.table import Table
 from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
 from handoff.report import sheet
-from handoff.report.format import MINUS, NONE, percent, points
+from handoff.report.format import MINUS, NONE, numbered_as_in, percent, points
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, measure
 from handoff.report.terminal import line, show_sheet
 
@@ -23,6 +24,11 @@ def cell(estimate: Estimate) -> SheetCell:
     """An estimate with its counts, interval and all remarks."""
     shown = sheet.of_estimand(estimate.estimand.name, measure(estimate))
     return attrs.evolve(shown, note=shown.note or "; ".join(estimate.notes) or None)
+
+
+def _of_type(estimate: Estimate) -> SheetCell:
+    one = estimate.estimand
+    return sheet.of_type(cell(estimate), measure(estimate), one.limit if one.kind == "rate" else 2 * one.limit)
 
 
 def method(estimates: Estimates) -> str:
@@ -39,7 +45,7 @@ def show_estimates(console: Console, table: Table, estimates: Estimates) -> None
         f"reachers {', '.join(table.reachers)}, solvers {', '.join(table.solvers)}",
     )
     for type, group in groupby(estimates.estimates, key=lambda one: one.estimand.type):
-        rows = tuple(SheetRow(one.estimand.label, (cell(one),)) for one in group)
+        rows = tuple(SheetRow(one.estimand.label, (cell(one) if type is None else _of_type(one),)) for one in group)
         show_sheet(console, Sheet("All tasks" if type is None else f"Type {type}", ("estimand", "estimate"), rows))
     line(console, method(estimates))
 
@@ -82,6 +88,7 @@ def show_transport(console: Console, transported: Transport) -> None:
     columns = ("type", "Reach gap here", "Solve gap there", "predicted", "observed", "residual")
     show_sheet(console, Sheet(title, columns, tuple(rows)))
     line(console, method(transported.estimates))
+    line(console, numbered_as_in(PAPER))
 
 
 def show_curve(console: Console, curve: Curve) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from handoff.auditing.checks import MOST_MISSING, Audit
 from handoff.protocols.frontier.logic import endpoint_problems, trajectory_problems
 from handoff.protocols.frontier.records import Cell, EndpointCell
+from handoff.protocols.frontier.search import search_totals
 from handoff.protocols.frontier.study import Study
 from handoff.records import Record, Step
 from handoff.runs.run import requests_of
@@ -104,3 +105,6 @@ def _check_logic(audit: Audit, study: Study) -> None:
         check.collect(study.label(cell), trajectory_problems(trajectory, study.config))
     for row, end in study.endpoints.items():
         check.collect(study.label(row), endpoint_problems(end, study.trajectories.get(row.cell), study.config))
+    totals = search_totals(study)
+    for which, searched in (("accepted", totals.accepted), ("checked", totals.checked)):
+        check.notes.append(f"tried by the search for the frontier, from {which} states: {searched.words}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handoff.protocols.export import ExportTable
+from handoff.protocols.frontier.search import certificates
 from handoff.protocols.frontier.study import Study
 
 Row = dict[str, Any]
@@ -16,6 +17,7 @@ _ENDPOINTS = {
     "solver_actions": int,
 }  # fmt: skip
 _TRAJECTORIES = {**_CELL, "arrived": int, "arrival": int, "outcome": str, "actions": int}
+_SEARCHES = {**_CELL, "position": int, "accepted": int, "member": int, "length": int, "tried": int}
 _STEPS = {
     **_CELL, "solver": str, "position": int, "action": str, "status": str, "flags": str, "text": str,
     "observation": str, "won": int, "distance": int, "member": int,
@@ -23,11 +25,12 @@ _STEPS = {
 
 
 def tables(study: Study) -> Mapping[str, ExportTable]:
-    """``endpoints``, ``trajectories`` and ``steps``."""
+    """``endpoints``, ``trajectories``, ``steps`` and ``searches``."""
     return {
         "endpoints": ExportTable(_ENDPOINTS, _endpoint_rows(study)),
         "trajectories": ExportTable(_TRAJECTORIES, _trajectory_rows(study)),
         "steps": ExportTable(_STEPS, _step_rows(study)),
+        "searches": ExportTable(_SEARCHES, _search_rows(study)),
     }
 
 
@@ -73,6 +76,26 @@ def _trajectory_rows(study: Study) -> list[Row]:
             "actions": len(run.steps),
         }
         for run in study.trajectories.values()
+    ]
+
+
+def _search_rows(study: Study) -> list[Row]:
+    """One row per certificate and length of the action sequences tried: their sums are the totals of the search."""
+    base = _base(study)
+    return [
+        {
+            **base[run.task],
+            "seed": run.slot,
+            "reacher": run.reacher,
+            "position": position,
+            "accepted": int(position == run.arrival),
+            "member": int(check.member),
+            "length": length,
+            "tried": tried,
+        }
+        for run in study.trajectories.values()
+        for position, check in certificates(run)
+        for length, tried in enumerate(check.tried, start=1)
     ]
 
 

@@ -44,6 +44,7 @@ def test_an_audit_passes_and_checks_no_less_than_it_did(run: str) -> None:
     form = json.loads(output_of("audit", str(DATA / run), "--json", "--workers", "0"))
     assert form["passed"]
     counts = {check["name"]: check["count"] for check in form["checks"]}
+    # Version 0.1.0 counted prompts of scripted policies, which have none: that count is left out of what is expected.
     less = {name: counts.get(name) for name, count in EXPECTED["audits"][run].items() if counts.get(name, 0) < count}
     assert less == {}
 
@@ -56,7 +57,8 @@ def test_the_tax_of_rollouts_has_the_numbers_that_it_had() -> None:
 def test_exported_tables_are_the_same_bytes(tmp_path: Path) -> None:
     output_of("export", str(DATA / "sokoban"), "--out", str(tmp_path), "--format", "csv", "--format", "jsonl")
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}
-    assert digests == EXPECTED["exports"]
+    assert {name: digests.pop(name) for name in EXPECTED["exports"]} == EXPECTED["exports"]
+    assert set(digests) == {"searches.csv", "searches.jsonl"}  # which came later
 
 
 def test_a_run_that_an_earlier_version_left_unfinished_ends_in_the_bytes_that_it_would_have_had(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ import attrs
 from handoff.errors import UsageError
 from handoff.estimation.bootstrap import Estimate, Estimates, estimate
 from handoff.estimation.estimands import Argument, Estimand, arrival_curve, estimand, observed_budget, pairs, standard
+from handoff.estimation.more import more
 from handoff.estimation.table import Table
 from handoff.estimation.transport import Transport, transport
 from handoff.protocols.frontier.failures import failures, share_gap
+from handoff.protocols.frontier.search import search_totals
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report.format import Measure
@@ -37,6 +39,7 @@ def document(study: Study, options: Options | None = None, external: Study | Non
     options = options or Options()
     study.require_consistent()
     run, counts = facts(study), summary(study)
+    ladder = options.order is not None
     if options.order is None:
         # One order for both roles: a contrast a -> b of the solvers must be the reachers' too, however they were named.
         options = attrs.evolve(options, order=run.checkpoints)
@@ -59,6 +62,8 @@ def document(study: Study, options: Options | None = None, external: Study | Non
         results,
         sentences.sentences(run, counts, results),
         estimates.estimates + (() if transported is None else transported.estimates.estimates),
+        more(table, options.order, options.intervals, ladder) if options.more else None,
+        search_totals(study) if options.more else None,
     )
 
 
@@ -101,7 +106,7 @@ def _transport(study: Study, table: Table, external: Study, options: Options) ->
     external.require_consistent()
     contrast = next(iter(contrasts(table, options.order)), None)
     if contrast is None:
-        raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")
+        raise UsageError("a prediction needs two reachers and two solvers; this run has fewer")
     return transport(
         study.sample(),
         external.sample(),

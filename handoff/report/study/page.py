@@ -12,10 +12,10 @@ from rich.console import Console
 
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
-from handoff.report import html, terminal
+from handoff.report import html, more, terminal
 from handoff.report.format import Json, Measure, interval, percent, plural, points
 from handoff.report.report import Options, Report
-from handoff.report.sheet import Card, Content, Section
+from handoff.report.sheet import Card, Content, Section, Sheet, SheetCell, SheetRow
 from handoff.report.study import document as documents
 from handoff.report.study import episodes, figures, tables, values
 from handoff.report.study.values import StudyDocument
@@ -61,7 +61,8 @@ class StudyReport(Report[Study, StudyDocument]):
             sections=[
                 Section(name, heading, short, sentences[name], sheets_of[name], drawn[name])
                 for name, heading, short in SECTIONS
-            ],
+            ]
+            + _beside(document),
             notes=[*sentences["study"], *sentences["intervals"]],
         )
 
@@ -113,6 +114,22 @@ class StudyReport(Report[Study, StudyDocument]):
 
 
 REPORT = StudyReport()
+
+
+def _beside(document: StudyDocument) -> list[Section]:
+    """What lies beside the plain intervals, and the totals of the frontier search."""
+    if document.more is None or document.search is None:
+        return []
+    searched = (
+        SheetRow("accepted states", (SheetCell(document.search.accepted.words),)),
+        SheetRow("all checked states", (SheetCell(document.search.checked.words),)),
+    )
+    sheets = [
+        *more.sheets(document.more),
+        Sheet("The search for the frontier", ("from", "tried"), searched, wordy=True),
+    ]
+    sentences, figures = more.sentences(document.more), more.figures(document.more, document.run.styles)
+    return [Section("beside", "More: beside the plain intervals", "More", sentences, sheets, figures, folded=True)]
 
 
 def _groups(groups: Sequence[Sequence[str]]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from handoff.protocols.frontier.failures import Failures
 from handoff.report.format import MINUS, NONE, Json, Measure, arrow, decimal, interval, percent, plural
-from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, gap, mean, rate
+from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, gap, mean, of_type, rate
 from handoff.report.study import values
 from handoff.report.study.values import Pair, StudyFacts
 
@@ -110,7 +110,7 @@ def types(table: values.TypeTable, run: StudyFacts) -> Iterator[Sheet]:
         "Table 6a. Reach by task type",
         ("task type", *run.reachers, *(arrow(one.reachers) for one in first.reach_gaps[:1])),
         tuple(
-            SheetRow(row.type, (*(rate(one.value) for one in row.reach), *(gap(g.value) for g in row.reach_gaps[:1])))
+            SheetRow(row.type, (*(_rate(one) for one in row.reach), *(_gap(g.value) for g in row.reach_gaps[:1])))
             for row in table.rows
         ),
     )
@@ -120,7 +120,7 @@ def types(table: values.TypeTable, run: StudyFacts) -> Iterator[Sheet]:
         tuple(
             SheetRow(
                 row.type,
-                (*(rate(one.value) for one in row.completion), *(gap(g.value) for g in row.completion_gaps[:1])),
+                (*(_rate(one) for one in row.completion), *(_gap(g.value) for g in row.completion_gaps[:1])),
             )
             for row in table.rows
         ),
@@ -128,9 +128,19 @@ def types(table: values.TypeTable, run: StudyFacts) -> Iterator[Sheet]:
     if table.prediction is not None:
         yield _prediction(table.prediction)
     elif first.interactions:
-        rows = tuple(SheetRow(row.type, (gap(row.interactions[0].value),)) for row in table.rows)
+        rows = tuple(SheetRow(row.type, (_gap(row.interactions[0].value, 4.0),)) for row in table.rows)
         title = "Table 6c. Observed interaction by task type, in points"
         yield Sheet(title, ("task type", first.interactions[0].label), rows)
+
+
+def _rate(one: values.ReacherMeasure | values.SolverMeasure) -> SheetCell:
+    """A rate of one task type."""
+    return of_type(rate(one.value), one.value, 1.0)
+
+
+def _gap(value: Measure, width: float = 2.0) -> SheetCell:
+    """A contrast of one task type, whose values lie in a range of this width."""
+    return of_type(gap(value), value, width)
 
 
 def _prediction(table: values.PredictionTable) -> Sheet:

@@ -11,8 +11,11 @@ from typing import Any
 import attrs
 
 from handoff.estimation.bootstrap import Estimate
+from handoff.estimation.estimands import PAPER
 from handoff.estimation.method import Intervals
+from handoff.estimation.more import More
 from handoff.protocols.frontier.failures import Failures
+from handoff.protocols.frontier.search import SearchTotals
 from handoff.report.format import OPTIONAL, Json, Measure, arrow, plain
 from handoff.report.refusals import Refusals
 
@@ -414,15 +417,21 @@ class StudyDocument:
     sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
     #: Every estimand in full.
     estimates: tuple[Estimate, ...] = ()
+    #: What lies beside the plain intervals, where it was asked for.
+    more: More | None = None
+    #: The frontier search, where ``more`` was asked for.
+    search: SearchTotals | None = None
 
     def to_json(self) -> Json:
         nothing: Json = {"intervals": None, "contrasts": [], "tables": None, "curves": None, "failures": None}
         return {
             "format": FORMAT,
+            "paper": PAPER,
             "run": plain(self.run),
             **self.counts,
             "incomplete": self.incomplete,
             **(nothing if self.results is None else plain(self.results)),
             "sentences": dict(self.sentences),
             "estimates": [estimate.to_json() for estimate in self.estimates],
+            **({} if self.more is None else {"more": {**self.more.to_json(), "search": plain(self.search)}}),
         }

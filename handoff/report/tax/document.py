@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from handoff.passk.comparison import EarlyEstimate, TaxComparison, compare, ranked
+from handoff.passk.comparison import TaxComparison, compare, ranked
 from handoff.passk.counts import Counts
+from handoff.passk.early import EarlyEstimate
 from handoff.passk.routing import Routing
 from handoff.report.tax import sentences
 from handoff.report.tax.values import BINS, SuccessRates, TaxDocument, Trade
