@@ -13,7 +13,7 @@ from handoff.canonical import differing_keys
 from handoff.environment import Certified, Environment
 from handoff.episodes.pool import Pool
 from handoff.episodes.start import Where, start
-from handoff.errors import DataError, UsageError
+from handoff.errors import DataError, EnvironmentFault, HandoffError, UsageError, brief
 from handoff.guard.adapter import load, opened
 from handoff.records import Task
 from handoff.runs.run import Run
@@ -23,6 +23,10 @@ from handoff.runs.selection import draw_tasks
 def reference_options(environment: Environment, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options under which the adapter is its own reference."""
     return dict(environment.reference_options()) if isinstance(environment, Certified) else dict(options)
+
+
+#: Seconds that a call may take with options that the run folder states: its data may be a whole disk.
+STATED_TIMEOUT = 60.0
 
 
 @attrs.define
@@ -37,6 +41,8 @@ class Reference:
     #: The run's tasks by digest, with their sources here.
     tasks: dict[str, Task] = attrs.Factory(dict)
     pool: Pool | None = None
+    #: Why the options that the run folder states were not used.
+    unused: str | None = None
 
     def __enter__(self) -> Reference:
         identity = self.run.identity
@@ -46,10 +52,11 @@ class Reference:
         stated = host.get("options") if isinstance(host, dict) else None
         options = dict(stated) if isinstance(stated, dict) else {}
         options.pop("trust_games", None)
-        options.update(self.overrides)
+        named = options.get("data")
         options, available = self._find(name, options)
         self.tasks = {task.id: task for task in available}
         self._check_tasks(available)
+        self._note_place(named, options.get("data"), len(available))
         with opened(name, options, self.where.step_timeout) as environment:
             check = self._check_environment(environment, available)
             options = reference_options(environment, options)
@@ -70,22 +77,42 @@ class Reference:
 
         signals.run(main)
 
-    def _find(self, name: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[Task]]:
+    def _find(self, name: str, stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[Task]]:
         """The options under which the run's tasks are found, and all tasks of their split there.
+
+        ``stated`` are those of the run folder, which anybody may have written: where none of them can be used, the
+        overrides alone are.
+        """
+        try:
+            return self._first({**stated, **self.overrides}, bool(set(stated) - set(self.overrides)))
+        except (UsageError, DataError, EnvironmentFault) as error:
+            if not set(stated) - set(self.overrides):
+                raise
+            self.unused = brief(str(error))
+            try:
+                return self._first(self.overrides, False)
+            except HandoffError:
+                raise error from None
+
+    def _first(self, options: Mapping[str, Any], untrusted: bool) -> tuple[dict[str, Any], list[Task]]:
+        """The options and tasks of the first place that has the run's tasks.
 
         After ``options`` the adapter's own places are tried (:attr:`Environment.places`).  The first place from which
         the selection seed draws the run's tasks is taken, else the one with most of them.  Raises
         :class:`~handoff.errors.UsageError` or :class:`~handoff.errors.DataError` if none can be read, or if one cannot
         and the others have none of them.
         """
+        name = str(self.run.identity["environment"].get("name"))
+        timeout = self.where.step_timeout or (STATED_TIMEOUT if untrusted else None)
+        refusals = (UsageError, DataError, EnvironmentFault) if untrusted else (UsageError, DataError)
         places: list[tuple[int, dict[str, Any], list[Task]]] = []
-        refusal: UsageError | DataError | None = None
+        refusal: HandoffError | None = None
         for place in ({}, *load(name).places):
             chosen = {**options, **place}
             try:
-                with opened(name, chosen, self.where.step_timeout) as environment:
+                with opened(name, chosen, timeout) as environment:
                     available = list(environment.tasks(self.run.config.split))
-            except (UsageError, DataError) as error:
+            except refusals as error:
                 refusal = refusal or error
                 continue
             if self._draw(available) == self._ids:
@@ -109,6 +136,23 @@ class Reference:
         except UsageError as error:
             return str(error)
         return [task.id for task in drawn]
+
+    def _note_place(self, named: Any, data: Any, tasks: int) -> None:
+        """Say what came of the run folder's statement ``named``: its maker may have picked the games of ``data``."""
+        notes = next(check for check in self.audit.checks if check.name == "tasks").notes
+        if self.unused is not None:
+            notes.append(f"the options of the environment that the run states are of no use here: {self.unused}")
+        if named is None or "data" in self.overrides:
+            return
+        if data == named:
+            notes.append(
+                f"the tasks were looked for in {named!s:.200}, which the run itself names ({tasks} tasks of the split "
+                "there); --data PATH draws them from another place"
+            )
+        elif self.unused is None:
+            notes.append(
+                f"the tasks were not found in {named!s:.200}, which the run names; they were looked for elsewhere"
+            )
 
     def _check_environment(self, environment: Environment, available: Sequence[Task]) -> Check:
         claim = "versions and digests of the environment are those that the run recorded"

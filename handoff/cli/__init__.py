@@ -163,6 +163,10 @@ def _invoke(arguments: list[str]) -> None:
         sys.exit(shell_complete(group, {}, "handoff", "_HANDOFF_COMPLETE", completing))
     with group.make_context("handoff", arguments) as context:
         try:
+            os.getcwd()
+        except FileNotFoundError as error:
+            raise UsageError("the working folder was removed; change to another one") from error
+        try:
             group.invoke(context)
         except SystemExit as error:
             name = context.invoked_subcommand

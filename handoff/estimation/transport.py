@@ -90,6 +90,12 @@ def check_compatible(target: Sample, external: Sample, names: Sequence[str] | No
         if key is not None:
             facts = _contrast(key, target.policies[name].get(key), external.policies[name].get(key), labels)
             raise UsageError(f"checkpoint {name!r} is not the same in {labels[0]} and {labels[1]}: {facts}")
+    kinds = [sample.settings.get("the environment", {}).get("name") for sample in (target, external)]
+    if kinds[0] != kinds[1]:
+        raise UsageError(
+            f"{labels[0]} is of the environment {kinds[0]!r} and {labels[1]} of {kinds[1]!r}: a prediction goes from "
+            "one split of an environment to another split of it"
+        )
     for setting, here in target.settings.items():
         there = external.settings.get(setting, here)
         if here != there:

@@ -17,6 +17,7 @@ the test-time form: one posterior from m pilot rollouts, nothing carried over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -294,10 +295,11 @@ class EstimateThenSample:
     def temperature(self, policy: str, successes: int, seed: int) -> float:
         """T_x of ``policy``'s scored rollouts of a task whose pilots had ``successes``.
 
-        It has 6 decimals, so that records, requests and the audit state the same number."""
+        It has 6 decimals, so that records, requests and the audit state the same number.  One that is too small for 6
+        decimals keeps its digits, for no temperature is 0."""
         reference = self.references[policy]
         choice = pilot_temperature(successes, self.pilots, seed, tau=self.tau, target=self.target, reference=reference)
-        return round(choice.temperature, 6)
+        return round(choice.temperature, 6) or choice.temperature or math.ulp(0.0)
 
 
 def _number(value: Any) -> Any:

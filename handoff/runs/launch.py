@@ -96,7 +96,7 @@ class Prepared:
         finished record is kept.
         """
         host: dict[str, Any] = {
-            "options": dict(self.options),
+            "options": _located(self.options),
             "python": platform.python_version(),
             "platform": platform.platform(),
         }
@@ -200,6 +200,14 @@ def _remarked(remarks: list[str]) -> Iterator[None]:
         yield
     except PolicyFault as error:
         remarks.append(str(error))
+
+
+def _located(options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` with the folder of ``data`` as an absolute path, so that an audit finds it from any folder."""
+    data = options.get("data")
+    if isinstance(data, str) and data and Path(data).exists():
+        return {**options, "data": str(Path(data).absolute())}
+    return dict(options)
 
 
 def _owed(store: Store) -> str:

@@ -102,6 +102,16 @@ class Run(ABC):
         return self._tasks[id]
 
 
+def _way_on(folder: Path, protocol: Any, policies: Any) -> str:
+    """The commands for a run of this protocol."""
+    shows = f"`{command('handoff', 'report', folder)}` shows it"
+    names = list(policies)[:2] if protocol == "rollouts" and isinstance(policies, dict) else []
+    if len(names) < 2:
+        return shows
+    pair = command("handoff", "tax", *(f"{folder}#{name}" for name in names))
+    return f"{shows}, and `{pair}` compares its policies"
+
+
 def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     """The fields of :class:`Run` from the manifest and the seal.
 
@@ -114,7 +124,7 @@ def read_head(folder: Path, protocol: str, config: type[C]) -> dict[str, Any]:
     if stated.get("name") != protocol:
         raise DataError(
             f"{folder} holds a run of the protocol {stated.get('name')!r:.40}, not {protocol!r}; "
-            f"`{command('handoff', 'report', folder)}` shows it"
+            f"{_way_on(folder, stated.get('name'), identity.get('policies'))}"
         )
     for key, kind in (("tasks", list), ("policies", dict), ("environment", dict)):
         if type(identity.get(key)) is not kind:

@@ -296,6 +296,13 @@ class Store:
                     f"{self.folder} cannot go on: its record {'/'.join(key)} contradicts itself: {clause}. Nothing was "
                     "changed there: choose another --out"
                 )
+        for path in (records_path, journal_path):
+            # Others are replaced as a whole; to these lines are added, and a second name of one would change as well.
+            if path.exists() and path.stat().st_nlink > 1:
+                raise StoreError(
+                    f"{path} has a second name elsewhere (a hard link), which would change too; put a copy "
+                    "of it there, or choose another --out"
+                )
         self._cut(records_path, length, lines.rest)
         self._cut(journal_path, kept, entries.rest)
         # Unbuffered: after a failed write nothing must be left that a later flush would put on disk.
@@ -341,6 +348,11 @@ class Store:
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(f"{error.filename or self.folder} is not a folder; choose another --out") from error
         except OSError as error:
+            if self._lock is not None and not self.folder.exists():
+                raise StoreError(
+                    f"cannot {what} run folder {self.folder}: somebody removed it, and all its records are gone. "
+                    "Type the same command again to start anew"
+                ) from error
             raise StoreError(
                 f"cannot {what} run folder {self.folder}: {files.cause(error)}. What is finished is kept: "
                 "type the same command again to go on, or with another --out to start anew"

@@ -24,7 +24,8 @@ CLAIM_OF_GROUPS = f"{CLAIM} of a declared group"
 def check_prompts(audit: Audit, study: Study, templates: Sequence[str] = ()) -> None:
     """Add the check ``prompts`` to ``audit``."""
     check = audit.check("prompts", CLAIM_OF_GROUPS if study.config.prompt_groups else CLAIM)
-    check.excuse("no prompt of these policies can be rendered here, and no trajectory arrived")
+    spoken = "no prompt of these policies can be rendered here, and no trajectory arrived"
+    check.excuse(spoken if _prompts(study) else "no policy is a language model")
     renderer = Renderer(study.policies, check, templates)
     config = study.config
     alike = _alike(check, study)
@@ -110,6 +111,8 @@ def _require_equal(check: Check, cell: str, decisions: Sequence[Decision], by_id
             "different prompt token ids": {d.prompt_digest for d in decisions if d.prompt_digest is not None},
             "different numbers of prompt tokens": {d.prompt_tokens for d in decisions if d.prompt_tokens is not None},
         }
+    if not any(claims.values()):
+        return  # none of them was asked by a prompt
     spoken = [d for d in decisions if d.generation is not None and d.status not in ("context_overflow", "refused")]
     counted = len(spoken) if not by_ids else sum(decision.prompt_tokens is not None for decision in spoken)
     check.require(counted in (0, len(spoken)), f"{cell}: {counted} of {len(spoken)} solvers have a number of tokens")

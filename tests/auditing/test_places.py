@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from kit.refusals import refusal
 from kit.runs import forge, play
 from kit.shared import shared_path
 
+from handoff.auditing import reference
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.generator.folder import write_official
 
@@ -123,3 +126,57 @@ def test_a_stated_place_is_not_trusted_by_the_folders_word(built_in: Path, tmp_p
     forger.manifest["host"]["options"] = {"data": str(write_mini_games(tmp_path / "mini")), "trust_games": True}
     code, _ = command_checks(forger.write(tmp_path / "run"))
     assert code == 0, "the games are found among the built-in ones"
+
+
+def state_options(run: Path, folder: Path, options: Any) -> Path:
+    """A copy of ``run`` whose manifest states ``options`` of the environment, which are outside every digest."""
+    shutil.copytree(run, folder)
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["host"]["options"] = options
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data": "x" * 100_000},
+        {"data": "a\0b"},
+        {"data": 5},
+        {"data": ["a"]},
+        {"foo": 1},
+        {"engine": "none"},
+        {"data": "/"},
+    ],
+    ids=["long", "NUL", "number", "list", "unknown", "engine", "disk"],
+)
+def test_options_of_a_run_folder_that_cannot_be_used_count_as_not_found(
+    options: dict[str, Any], built_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    monkeypatch.setattr(reference, "STATED_TIMEOUT", 1.0)
+    code, checks = command_checks(state_options(built_in, tmp_path / "theirs", options))
+    assert (code, checks["tasks"]["failures"]) == (0, [])
+    (note,) = checks["tasks"]["notes"]
+    assert note.startswith(
+        ("the tasks were not found in ", "the options of the environment that the run states are of no")
+    )
+    assert len(note) < 3000
+
+
+def test_a_folder_of_games_that_the_run_names_is_found_from_any_folder_and_noted_with_its_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    data = write_games(tmp_path / "data", "valid_seen", 2)
+    monkeypatch.chdir(tmp_path)
+    run = play(tmp_path / "run", *RUN, "--data", "data", "--split", "valid_seen", "--tasks", "all")
+    assert json.loads((run / "manifest.json").read_bytes())["host"]["options"]["data"] == str(data)
+    monkeypatch.chdir(data)
+    code, checks = command_checks(run)
+    assert (code, checks["tasks"]["failures"]) == (0, [])
+    (note,) = checks["tasks"]["notes"]
+    assert note.startswith(
+        f"the tasks were looked for in {data}, which the run itself names (2 tasks of the split there)"
+    )
+    assert command_checks(run, "--data", str(data))[1]["tasks"]["notes"] == []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from kit.runs import records
 
 from handoff.cli import main
 from handoff.guard import watch
+from handoff.guard.watch import TimedOut, alarm
 
 RUN = ("run", "--cross", "a", "--slots", "2", "--tasks", "3", "-q", "-p")
 EXPERT, RANDOM = "a=expert", "a=random"
@@ -389,3 +393,24 @@ def test_a_doctor_whose_policy_ends_the_program_when_its_error_is_read_does_not_
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sentence(capsys, "doctor", "-p", f"a=bad-{name}", code=2 if name == "mute-fault" else 3)
+
+
+def swallows() -> None:
+    """A call whose code swallows the time-out and returns later."""
+    with contextlib.suppress(BaseException):
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["main thread", "below an event loop"])
+def test_a_call_that_swallows_the_time_out_is_still_late(loop: bool) -> None:
+    def late() -> None:
+        with pytest.raises(TimedOut), alarm(0.1):
+            swallows()
+
+    async def below() -> None:
+        await asyncio.wait_for(asyncio.to_thread(late), timeout=60)
+
+    if loop:
+        asyncio.run(below())
+    else:
+        late()

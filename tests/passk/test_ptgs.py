@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from handoff.errors import DataError, UsageError
 from handoff.passk.ptgs import (
+    EstimateThenSample,
     Posterior,
     Sampler,
     Schedule,
@@ -196,3 +197,10 @@ def test_on_simulated_prompts_fewer_groups_are_without_success_and_the_posterior
     assert np.mean(tempered) < np.mean(plain)
     assert sum(t < p for t, p in zip(tempered, plain, strict=True)) >= 7
     assert min(correlations) > 0.85
+
+
+@pytest.mark.parametrize("reference", [1e-7, 1e-300, 5e-324])
+def test_no_temperature_is_rounded_to_zero(reference):
+    passes = EstimateThenSample(pilots=3, target=0.5, tau=1.5, references={"a": reference})
+    for successes in range(4):
+        assert 0 < passes.temperature("a", successes, 0) <= max(1.5 * reference, 5e-324)

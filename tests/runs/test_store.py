@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 from itertools import permutations
 from pathlib import Path
 
@@ -255,6 +256,29 @@ def test_no_file_of_a_folder_that_is_continued_is_written_through_a_link(name: s
     with pytest.raises(StoreError, match=f"{name} is a link that came with the run"):
         open_store(tmp_path / "run")
     assert outside.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "journal.jsonl"])
+def test_no_record_is_added_to_a_file_that_has_a_second_name(name: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "run") as store:
+        store.finish(PLAN[2], {"n": 2})
+    outside = tmp_path / "outside"
+    outside.hardlink_to(tmp_path / "run" / name)
+    with open(outside, "ab") as file:
+        file.write(b"torn")
+    before = outside.read_bytes()
+    with pytest.raises(StoreError, match=f"{name} has a second name elsewhere"):
+        open_store(tmp_path / "run")
+    assert outside.read_bytes() == before
+
+
+def test_a_run_folder_that_was_removed_is_said_to_be_gone(tmp_path: Path) -> None:
+    with open_store(tmp_path / "run") as store:
+        for key in PLAN:
+            store.finish(key, {"n": 1})
+        shutil.rmtree(tmp_path / "run")
+        with pytest.raises(StoreError, match="somebody removed it, and all its records are gone"):
+            store.complete()
 
 
 @pytest.mark.parametrize("value", ["1e400", "1" + "0" * 400, "-1e400", "1e308", "-5", "true", '"1"', "null"])

@@ -13,7 +13,7 @@ from rich.console import Console
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report import html, more, terminal
-from handoff.report.format import Json, Measure, interval, percent, points
+from handoff.report.format import Json, Measure, interval, percent, plural, points
 from handoff.report.report import Options, Report
 from handoff.report.sheet import Card, Content, Section, Sheet, SheetCell, SheetRow
 from handoff.report.study import document as documents
@@ -93,8 +93,9 @@ class StudyReport(Report[Study, StudyDocument]):
                 f"({', '.join(f'{count} {name}' for name, count in types)})"
             ),
             (
-                f"reachers {', '.join(protocol['reachers'])}: {cells} trajectories ({protocol['slots']} seed slots) of "
-                f"at most {protocol['reach_budget']} actions, until exactly {protocol['depth']} from success"
+                f"reachers {', '.join(protocol['reachers'])}: {cells} trajectories "
+                f"({plural(protocol['slots'], 'seed slot')}) of at most {protocol['reach_budget']} actions, "
+                f"until exactly {protocol['depth']} from success"
             ),
             f"solvers {', '.join(solvers)}: {cells * len(solvers)} endpoints of at most {most} actions",
             *_groups(protocol.get("prompt_groups", ())),
