@@ -13,7 +13,7 @@ from rich.console import Console
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report import html, more, terminal
-from handoff.report.format import Json, Measure, interval, percent, plural, points
+from handoff.report.format import PAPER, Json, Measure, interval, percent, plural, points
 from handoff.report.report import Options, Report
 from handoff.report.sheet import Card, Content, Section, Sheet, SheetCell, SheetRow
 from handoff.report.study import document as documents
@@ -21,6 +21,8 @@ from handoff.report.study import episodes, figures, tables, values
 from handoff.report.study.values import StudyDocument
 from handoff.text import shell_word
 
+#: Whose numbers "Eq." and "Table" are.
+SOURCE = f"Equations and tables are numbered as in {PAPER}."
 #: Sections in order: name, heading, and its short form.
 SECTIONS = (
     ("interaction", "Who reaches × who solves", "Interaction"),
@@ -63,7 +65,7 @@ class StudyReport(Report[Study, StudyDocument]):
                 for name, heading, short in SECTIONS
             ]
             + _beside(document),
-            notes=[*sentences["study"], *sentences["intervals"]],
+            notes=[*sentences["study"], *sentences["intervals"], SOURCE],
         )
 
     def page(self, study: Study, document: StudyDocument) -> str:
