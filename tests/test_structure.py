@@ -41,7 +41,7 @@ LAYERS = (
 #: All that the packages of statistics import: they work on any table.
 STATISTICS = {
     "estimation": {"errors", "canonical", "files", "text", "seeds", "settings"},
-    "passk": {"errors", "canonical", "files", "text", "seeds", "settings"},
+    "passk": {"errors", "canonical", "files", "text", "seeds", "settings", "estimation"},
     "planning": {"errors", "canonical", "files", "text", "seeds", "settings", "estimation"},
 }
 #: These layers may import the packages of statistics.

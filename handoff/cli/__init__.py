@@ -33,7 +33,7 @@ COMMANDS = {
     "estimate": "Print every estimand of a table with its interval.",
     "transport": "Predict the interaction from another split.",
     "plan": "Find how many tasks and seeds a study needs.",
-    "tax": "Print pass@k and the sharpening tax of a pair of policies.",
+    "tax": "Print pass@k and the sharpening tax of a pair of policies, or of many.",
     "check": "Check that an environment keeps the adapter contract.",
     "doctor": "Measure how deterministic a policy is.",
     "envs": "List the installed environments.",

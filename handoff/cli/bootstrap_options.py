@@ -24,7 +24,7 @@ order_option = click.option(
 
 more_option = click.option(
     "--more", is_flag=True,
-    help="Of a handoff study: also intervals that hold together, ladders, ratios, bounds and other orders of Eq. 9.",
+    help="Of a handoff study: also intervals that hold together, ladders, ratios, bounds, and more orders.",
 )  # fmt: skip
 
 

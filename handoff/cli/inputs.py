@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+
+import attrs
 
 from handoff.errors import DataError, UsageError
 from handoff.estimation.table import Table
@@ -10,6 +14,8 @@ from handoff.estimation.table_csv import read_csv
 from handoff.estimation.transport import Sample
 from handoff.passk.counts import Counts
 from handoff.passk.counts_file import read_counts
+from handoff.passk.pairs import Pair
+from handoff.passk.pairs_file import PairEntry
 from handoff.protocols.frontier import FRONTIER
 from handoff.protocols.frontier.study import DEPTH
 from handoff.protocols.rollouts import ROLLOUTS
@@ -66,3 +72,27 @@ def counts(path: str | Path) -> Counts:
     """
     folder, _, policy = str(path).partition("#")
     return ROLLOUTS.read(Path(folder)).counts(policy or None) if Path(folder).is_dir() else read_counts(path)
+
+
+def pairs(entries: Sequence[PairEntry]) -> list[Pair]:
+    """The pairs of a study.  Every path is read once.
+
+    A policy whose name another path has, too, gets its path as part of its name.  Raises as :func:`counts` and
+    :func:`~handoff.passk.counts.matched` do.
+    """
+    paths = dict.fromkeys(path for entry in entries for path in (entry.base, entry.post))
+    read = {path: counts(path) for path in paths}
+    names = Counter(one.name for one in read.values())
+    for path, one in read.items():
+        if names[one.name] > 1:
+            read[path] = attrs.evolve(one, name=f"{one.name} ({path.partition('#')[0]})")
+    runs = Counter((entry.base, entry.recipe) for entry in entries)
+    return [_pair(one, read[one.base], read[one.post], runs[one.base, one.recipe] == 1) for one in entries]
+
+
+def _pair(entry: PairEntry, base: Counts, post: Counts, lone: bool) -> Pair:
+    """``lone``: no other run has its recipe."""
+    name = entry.name
+    if name and entry.several:
+        name += f", {entry.recipe if entry.recipe and lone else post.name}"
+    return Pair(base, post, name, entry.family, entry.benchmark, entry.recipe)

@@ -33,7 +33,9 @@ The page needs no network and has a twin in JSON of every number beside it: page
     metavar="[PATH]",
     help="Write the page, and its numbers as JSON beside it.  [default: RUN/report.html]",
 )
-@click.option("--external", type=options.PATH, metavar="RUN", help="Run of other tasks to predict from (Eq. 10).")
+@click.option(
+    "--external", type=options.PATH, metavar="RUN", help="Run of other tasks: predict the interaction from it."
+)
 @bootstrap_options.of_a_report
 @bootstrap_options.more_option
 @options.as_json

@@ -6,15 +6,15 @@ Two kinds of interval are offered.
     100,000 draws of the n_h tasks of each type with replacement, 2.5% and 97.5% percentiles.  Its variance is
     (n_h - 1) / n_h of the right one, so with five tasks per type it is too narrow.
 ``rescaled`` (the default)
-    Draws take n_h - 1 of n_h tasks (:func:`handoff.estimation.resampling.rescaled`), and the percentiles are those that
-    Student's t asks for, on Satterthwaite's degrees of freedom (:func:`handoff.estimation.intervals.expanded`).  A
-    rate, which ends at 0 and 1 and shows no variance near them, has Wilson's score interval on as many trials as its
-    variance is worth (:func:`handoff.estimation.intervals.wilson`).  Where there are fewer than ten tasks more than
-    strata, as in one task type, draws take so few values that their percentiles cannot reach far enough, and the
-    interval is the point plus and minus t jackknife standard errors.
+    Student's t on the jackknife variance and one discordant pseudo-episode, or the percentiles of draws that take
+    n_h - 1 of n_h tasks (:func:`handoff.estimation.resampling.rescaled`), whichever reach farther
+    (:func:`handoff.estimation.intervals.interval`).  A rate, which ends at 0 and 1 and shows no variance near them, has
+    Wilson's score interval on as many trials as its variance is worth (:func:`handoff.estimation.intervals.wilson`).
+    Percentiles are left out where there are fewer than ten tasks more than strata, as in one task type, because the
+    draws take too few values, and where more than 1% of the draws have an empty denominator.
 
-``docs/statistics.md`` has the simulated coverage of both.  Under both, a draw in which an estimand has an empty
-denominator is excluded from that estimand and counted, and more than 1% of such draws refuse the interval.
+``docs/statistics.md`` has the simulated coverage of both.  A draw in which an estimand has an empty denominator is
+excluded from that estimand and counted.  More than 1% of such draws refuse the paper's interval.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import attrs
 from handoff.errors import UsageError
 from handoff.estimation.counting import Ratio
 from handoff.estimation.draws import Distribution, distributions
-from handoff.estimation.estimands import Argument, Estimand, estimand, standard
+from handoff.estimation.estimands import PAPER, Argument, Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation
-from handoff.estimation.intervals import effective_trials, expanded, student, wilson
+from handoff.estimation.intervals import Spread, clipped, effective_trials, expanded, interval, normal, wilson
 from handoff.estimation.jackknife import Jackknife, jackknife
 from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import Plan, plan_of
@@ -40,6 +40,8 @@ from handoff.estimation.table import Table
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
+#: How a remark ends that says why percentiles took no part.
+T_ALONE = "the interval is Student's t alone"
 
 
 @attrs.frozen
@@ -65,6 +67,11 @@ class Estimate:
     @property
     def degenerate(self) -> bool:
         return any(note.startswith("degenerate") for note in self.notes)
+
+    @property
+    def mark(self) -> str | None:
+        """The remark that belongs beside the interval wherever it is printed."""
+        return next((note for note in self.notes if note.endswith(T_ALONE)), None)
 
     def to_json(self) -> dict[str, Any]:
         only = self.ratios[0] if len(self.ratios) == 1 else None
@@ -112,6 +119,7 @@ class Estimates:
     def to_json(self) -> dict[str, Any]:
         """JSON-safe: a missing number is ``None``, with its reason beside it."""
         return {
+            "paper": PAPER,
             **self.intervals.to_json(),
             "estimates": [estimate.to_json() for estimate in self.estimates],
         }
@@ -131,12 +139,12 @@ def estimate(
 def bootstrap(evaluated: Evaluated, plan: Plan, intervals: Intervals) -> Estimates:
     """The estimands of one or several tables with their intervals, from the draws of ``plan``."""
     spread = None if intervals.method == "paper" else jackknife(evaluated, plan)
-    freedom = _design_freedom(evaluated, plan)
-    shares = _shares(evaluated, spread, freedom, intervals)
+    freedom_E = _design_freedom(evaluated, plan)
+    shares = _shares(evaluated, spread, freedom_E, intervals)
     draws = distributions(evaluated, plan, intervals.draws, intervals.seed, shares)
     estimates = (
-        _estimate(evaluated, e, draws[e], plan, spread, freedom.get(one.type, 0), intervals.level)
-        for e, one in enumerate(evaluated.estimands)
+        _estimate(evaluated, e, draws[e], plan, spread, freedom_E[e], intervals.level)
+        for e in range(len(evaluated.estimands))
     )
     return Estimates(tuple(estimates), intervals)
 
@@ -164,54 +172,65 @@ def _estimate(
         assert ends is not None  # asked for in _shares
         return Estimate(estimand, point, *ends, ratios, None, None, kind, drawn.excluded, tuple(notes))
 
-    if drawn.excluded > EXCLUDED_LIMIT * drawn.draws:
-        return without(
-            f"refused: {drawn.excluded:,} of {drawn.draws:,} draws ({drawn.excluded / drawn.draws:.2%}) have an empty "
-            f"denominator, more than {EXCLUDED_LIMIT:.0%}"
-        )
+    lost = (
+        f"{drawn.excluded:,} of {drawn.draws:,} draws ({drawn.excluded / max(1, drawn.draws):.2%}) have an empty "
+        f"denominator, more than {EXCLUDED_LIMIT:.0%}"
+    )
+    enough = drawn.excluded <= EXCLUDED_LIMIT * drawn.draws
+    if spread is None and not enough:
+        return without(f"refused: {lost}")
     if not drawn.varies:
         notes.append("degenerate: every draw gives the same value, so the draws say nothing of uncertainty")
     if spread is None:
         return within(drawn.ends, "percentile")
-    variance, freedom = float(spread.variance_E[e]), float(spread.freedom_E[e])
+    variance, limit = float(spread.variance_E[e]), float(evaluated.limits_E[e])
     if estimand.kind == "rate":
         tasks = ratios[0].tasks
         if tasks < 2:
             return without("refused: the denominator comes from one task only, which shows no variance between tasks")
-        trials = effective_trials(point, variance, ratios[0].denominator, tasks)
-        return within(wilson(point, trials, student(level, design_freedom)), "score")
-    if not drawn.varies:
-        return without("refused: every draw gives the same value, so an interval would have no width")
-    if not freedom > 0:
+        freedom = float(spread.freedom_E[e]) if spread.freedom_E[e] > 0 else design_freedom
+        trials = effective_trials(point, variance, ratios[0].denominator, tasks, level, freedom)
+        ends = wilson(point, trials, normal(level))
+        return within(clipped(ends, 0.0, limit), "score")
+    if math.isnan(variance):
         return without("refused: without one of its tasks the estimand is undefined, so its variance is unknown")
-    if design_freedom < FEW:
-        half = student(level, freedom) * math.sqrt(variance)
-        limit = float(evaluated.limits_E[e])
-        least = 0.0 if estimand.kind == "mean" else -limit
-        return within((max(point - half, least), min(point + half, limit)), "student")
-    return within(drawn.ends, "rescaled")
+    if design_freedom < 1:
+        return without("refused: one task shows no variance between tasks")
+    if not enough:
+        notes.append(f"{lost}: {T_ALONE}")
+    percentiles = drawn.ends if enough else None
+    freedom, floor = float(spread.freedom_E[e]), float(evaluated.floors_E[e])
+    reach = interval(point, Spread(variance, freedom, floor, design_freedom, percentiles), level)
+    if reach is None:
+        return without("refused: every draw gives the same value, so an interval would have no width")
+    least = 0.0 if estimand.kind == "mean" else -limit
+    return within(clipped(reach, least, limit), "student" if percentiles is None else "rescaled")
 
 
 def _shares(
-    evaluated: Evaluated, spread: Jackknife | None, design_freedom: dict[str | None, int], intervals: Intervals
+    evaluated: Evaluated, spread: Jackknife | None, freedom_E: Sequence[int], intervals: Intervals
 ) -> dict[int, tuple[float, float]]:
-    """The shares below both ends, by number of the estimand, of the intervals that are made of percentiles."""
+    """The shares below both ends, by number of the estimand, of the intervals that percentiles take part in."""
     if spread is None:
         return dict.fromkeys(range(len(evaluated.estimands)), intervals.tails)
     return {
         e: expanded(intervals.level, float(spread.freedom_E[e]))
         for e, one in enumerate(evaluated.estimands)
-        if one.kind != "rate" and design_freedom.get(one.type, 0) >= FEW and spread.freedom_E[e] > 0
+        if one.kind != "rate" and freedom_E[e] >= FEW and spread.freedom_E[e] > 0
     }
 
 
-def _design_freedom(evaluated: Evaluated, plan: Plan) -> dict[str | None, int]:
-    """Tasks minus strata, of the strata that have tasks of a type, by type; of all strata under ``None``."""
-    freedom: dict[str | None, int] = {}
-    strata = evaluated.strata
-    for stratum in plan.strata:
-        for type in {None, *(strata[task] for task in stratum.tasks)}:
-            freedom[type] = freedom.get(type, 0) + len(stratum.tasks) - 1
+def _design_freedom(evaluated: Evaluated, plan: Plan) -> list[int]:
+    """By estimand: tasks minus strata, of the strata that hold a task on which it depends."""
+    known: dict[bytes, int] = {}
+    freedom = []
+    for e in range(len(evaluated.estimands)):
+        depends_T = evaluated.depends_on(e)
+        key = depends_T.tobytes()
+        if key not in known:
+            strata = (stratum for stratum in plan.strata if depends_T[stratum.tasks].any())
+            known[key] = sum(len(stratum.tasks) - 1 for stratum in strata)
+        freedom.append(known[key])
     return freedom
 
 

@@ -146,8 +146,9 @@ class Ratio:
 class Observed(Sums):
     """The sums of the data (B = 1), which also notes what a formula asks for.
 
-    ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order.
-    ``per_task`` receives all counts ever asked for, of all tasks; several may share it.
+    ``type`` restricts the tasks to one type.  ``ratios`` are those asked for since the last :meth:`forget`, in order,
+    and ``numerators`` are their numerators.  ``per_task`` receives all counts ever asked for, of all tasks; several may
+    share it.  With ``raised`` set to a numerator, its ratios are those of one more count.
     """
 
     def __init__(self, table: Table, type: str | None, per_task: dict[Count, IntArray]) -> None:
@@ -157,9 +158,11 @@ class Observed(Sums):
         self._noted: dict[tuple[Summands, Summands], Ratio] = {}
         self._counts_T = per_task
         self.ratios: dict[Ratio, None] = {}
+        self.numerators: dict[Summands, None] = {}
+        self.raised: Summands | None = None
 
     def forget(self) -> None:
-        self.ratios = {}
+        self.ratios, self.numerators = {}, {}
 
     def ratio(self, numerator: Summands, denominator: Summands) -> FloatArray:
         ratio = self._noted.get((numerator, denominator))
@@ -169,7 +172,9 @@ class Observed(Sums):
             ratio = Ratio(label, int(above_T.sum()), int(below_T.sum()), int(np.count_nonzero(below_T)))
             self._noted[numerator, denominator] = ratio
         self.ratios[ratio] = None
-        return np.array([ratio.numerator / ratio.denominator if ratio.denominator else np.nan])
+        self.numerators[numerator] = None
+        count = ratio.numerator + (numerator == self.raised)
+        return np.array([count / ratio.denominator if ratio.denominator else np.nan])
 
     def _per_task(self, counts: tuple[Count, ...]) -> IntArray:
         for count in counts:

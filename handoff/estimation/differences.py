@@ -11,9 +11,10 @@ from typing import Any
 import attrs
 
 from handoff.estimation.arrays import FloatArray
-from handoff.estimation.bootstrap import Estimates, bootstrap, estimate
+from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap, estimate
 from handoff.estimation.estimands import Estimand, declare, standard
 from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
+from handoff.estimation.intervals import difference_of
 from handoff.estimation.method import Intervals
 from handoff.estimation.resampling import joined, plan_of
 from handoff.estimation.table import Table
@@ -35,6 +36,7 @@ class Difference(Evaluated):
         self.points_E = second.points_E - first.points_E
         self.ratios_E = tuple((*b, *a) for a, b in zip(first.ratios_E, second.ratios_E, strict=True))
         self.limits_E = first.limits_E + second.limits_E
+        self.floors_E = first.floors_E + second.floors_E
 
     def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
         which = tuple(which)
@@ -49,13 +51,39 @@ def difference(
 ) -> Estimates:
     """``second`` minus ``first`` for each of the estimands, which both tables must answer.
 
-    ``paired`` tables have the same tasks; others have no task in common.
+    ``paired`` tables have the same tasks; others have no task in common.  The default interval of the latter comes from
+    the two that each table gives (:func:`handoff.estimation.intervals.difference_of`).
     """
-    evaluated = Difference(Evaluation(first, estimands), Evaluation(second, estimands), paired)
+    before, after = Evaluation(first, estimands), Evaluation(second, estimands)
+    evaluated = Difference(before, after, paired)
     plan = plan_of(first.strata, intervals.method)
-    if not paired:
-        plan = joined(plan, plan_of(second.strata, intervals.method))
-    return bootstrap(evaluated, plan, intervals)
+    if paired:
+        return bootstrap(evaluated, plan, intervals)
+    other = plan_of(second.strata, intervals.method)
+    if intervals.method == "paper":
+        return bootstrap(evaluated, joined(plan, other), intervals)
+    pairs = zip(
+        evaluated.estimands,
+        bootstrap(before, plan, intervals).estimates,
+        bootstrap(after, other, intervals).estimates,
+        strict=True,
+    )
+    return Estimates(tuple(_recovered(one, *both) for one, *both in pairs), intervals)
+
+
+def _recovered(estimand: Estimand, before: Estimate, after: Estimate) -> Estimate:
+    """The difference of two independent estimates, which refuses where one of them does."""
+    ratios = (*after.ratios, *before.ratios)
+    if before.point is None or after.point is None:
+        reason = before.reason or after.reason
+        return Estimate(estimand, None, None, None, ratios, reason=reason, interval_reason=reason)
+    point, excluded = after.point - before.point, before.excluded + after.excluded
+    notes = tuple(dict.fromkeys((*before.notes, *after.notes)))
+    if before.low is None or before.high is None or after.low is None or after.high is None:
+        reason = before.interval_reason or after.interval_reason
+        return Estimate(estimand, point, None, None, ratios, None, reason, None, excluded, notes)
+    ends = difference_of((before.point, before.low, before.high), (after.point, after.low, after.high))
+    return Estimate(estimand, point, *ends, ratios, None, None, "recovered", excluded, notes)
 
 
 @attrs.frozen

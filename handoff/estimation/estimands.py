@@ -25,6 +25,9 @@ from handoff.estimation.arrays import FloatArray
 from handoff.estimation.counting import Sums
 from handoff.estimation.table import Table
 
+#: The paper of all equations, sections, tables and figures that this package names by number.
+PAPER = "Reach or Solve? Deep Diving into Agentic RL Gains with Checkpoint Handoffs"
+
 Formula = Callable[..., FloatArray]
 F = TypeVar("F", bound=Formula)
 Argument = str | int | tuple[str, ...]

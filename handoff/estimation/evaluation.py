@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from handoff.estimation.arrays import FloatArray, IntArray
+from handoff.estimation.arrays import BoolArray, FloatArray, IntArray
 from handoff.estimation.counting import Count, Observed, Ratio, Sums
 from handoff.estimation.estimands import Estimand
 from handoff.estimation.table import Table
@@ -26,6 +26,8 @@ class Evaluated(ABC):
     ratios_E: tuple[tuple[Ratio, ...], ...]
     #: The largest size that each value can have.
     limits_E: FloatArray
+    #: The variance that one discordant episode adds to each contrast; 0 for other kinds.
+    floors_E: FloatArray
     #: The evaluations whose sums the formulas take.
     parts: tuple[Evaluation, ...]
     #: Whether the parts share one weighting of the same tasks; else the tasks of one follow those of the other.
@@ -42,6 +44,11 @@ class Evaluated(ABC):
         """Index of each part's first task among the weighted tasks."""
         sizes = [0 if self.paired else len(part.table.tasks) for part in self.parts]
         return tuple(sum(sizes[:p]) for p in range(len(sizes)))
+
+    def depends_on(self, e: int) -> BoolArray:
+        """Shape (T,): the weighted tasks that the estimand numbered ``e`` depends on."""
+        type = self.estimands[e].type
+        return np.array([type in (None, stratum) for stratum in self.strata])
 
     @abstractmethod
     def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
@@ -66,15 +73,18 @@ class Evaluation(Evaluated):
         self.parts = (self,)
         per_task: dict[Count, IntArray] = {}
         observed = {type: Observed(table, type, per_task) for type in dict.fromkeys(e.type for e in self.estimands)}
-        points, ratios = [], []
+        points, ratios, floors = [], [], []
         for estimand in self.estimands:
             sums = observed[estimand.type]
             sums.forget()
             points.append(float(estimand(sums)[0]))
             ratios.append(tuple(sums.ratios))
+            floors.append(_floor(estimand, sums, points[-1]))
         self.points_E = np.array(points)
         self.ratios_E = tuple(ratios)
-        self.limits_E = np.array([estimand.limit for estimand in self.estimands])
+        self.floors_E = np.array(floors)
+        limits = (_limit(one, table, point) for one, point in zip(self.estimands, points, strict=True))
+        self.limits_E = np.array(list(limits))
         self.counts_KT: IntArray = np.array(list(per_task.values()), np.int64).reshape(-1, len(table.tasks))
         self._index = {count: k for k, count in enumerate(per_task)}
 
@@ -98,3 +108,30 @@ class Evaluation(Evaluated):
             values = self.estimands[next(iter(group.values()))](beside)
             for type, e in group.items():
                 yield e, values[spans[type]]
+
+
+def _floor(estimand: Estimand, sums: Observed, point: float) -> float:
+    """Half the sum, over the numerators, of the squared change that one more count makes.
+
+    A difference of two rates with one denominator d has (1/d)^2: one discordant pair, whichever way it goes.
+    """
+    if estimand.kind != "contrast" or np.isnan(point):
+        return 0.0
+    squares = 0.0
+    for numerator in tuple(sums.numerators):
+        sums.raised = numerator
+        squares += (float(estimand(sums)[0]) - point) ** 2
+    sums.raised = None
+    return squares / 2
+
+
+def _limit(estimand: Estimand, table: Table, point: float) -> float:
+    """The largest size that the value can have.
+
+    A mean number of actions is at most the budget.  Nobody acts within 0 actions, so where no task begins on the
+    frontier, the arrivals within 0 actions are 0 and nothing else.
+    """
+    steps = [value for name, value in estimand.arguments if name.endswith("steps")]
+    if steps and not any(steps) and point == 0:
+        return 0.0
+    return estimand.limit if estimand.kind != "mean" or table.budget is None else float(table.budget)

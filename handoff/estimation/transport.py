@@ -22,6 +22,7 @@ from handoff.errors import UsageError
 from handoff.estimation.arrays import FloatArray
 from handoff.estimation.bootstrap import Estimate, Estimates, bootstrap
 from handoff.estimation.counting import Ratio
+from handoff.estimation.equivalence import Equivalence, equivalence
 from handoff.estimation.estimands import Argument, Estimand, declare, estimand
 from handoff.estimation.evaluation import Evaluated, Evaluation, SumsByType
 from handoff.estimation.method import Intervals
@@ -131,18 +132,26 @@ def _entry(facts: Any, keys: Sequence[str]) -> Any:
 
 
 class Prediction(Evaluated):
-    """Eq. 10 under any weighting of the target's tasks followed by the external ones."""
+    """Eq. 10 under any weighting of the target's tasks followed by the external ones.
+
+    A type that the data know, and whose few external states a weighting leaves out, has no gap under it; with
+    ``pooled`` it takes the gap of all types there.
+    """
 
     paired = False
 
-    def __init__(self, target: Table, external: Table, pair: tuple[str, str, str, str]) -> None:
+    def __init__(
+        self, target: Table, external: Table, pair: tuple[str, str, str, str], *, pooled: bool = False
+    ) -> None:
         a, b, c, d = pair
         cross: dict[str, Argument] = {"a": a, "b": b, "c": c, "d": d}
         self.types = target.types
         self._share_G = np.array([target.strata.count(type) / len(target.tasks) for type in self.types])
         here = [estimand("reach_gap", a=a, b=b, type=type) for type in self.types]
         here += [estimand("interaction", type=type, **cross) for type in (*self.types, None)]
-        there = [estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type) for type in self.types]
+        there = [
+            estimand("completion_gap", reachers=external.reachers, a=c, b=d, type=type) for type in (*self.types, None)
+        ]
         self._here, self._there = self.parts = (Evaluation(target, here), Evaluation(external, there))
         self.estimands = tuple(
             Estimand(f"transport_{name}", tuple(cross.items()), type)
@@ -150,9 +159,12 @@ class Prediction(Evaluated):
             for name in QUANTITIES
             if type is not None or name in ("predicted", "observed", "residual")
         )
-        self.points_E = self._combine(self._here.points_E[:, None], self._there.points_E[:, None])[:, 0]
+        here_E, there_G = self._here.points_E, self._there.points_E[:-1]
+        self._pooled_G = ~np.isnan(there_G) & pooled
+        self.points_E = self._combine(here_E[:, None], there_G[:, None])[:, 0]
         self.ratios_E = self._ratios()
         self.limits_E = np.array([one.limit for one in self.estimands])
+        self.floors_E = self._floors()
 
     def formulas(self, sums: Sequence[SumsByType], which: Iterable[int]) -> Iterator[tuple[int, FloatArray]]:
         draws = sums[0][None].shape[1]
@@ -162,7 +174,9 @@ class Prediction(Evaluated):
             for e, values_B in part.formulas([own], range(len(part.estimands))):
                 values_EB[e] = values_B
             parts.append(values_EB)
-        rows_EB = self._combine(*parts)
+        here_EB, there_EB = parts
+        lost_GB = np.isnan(there_EB[:-1]) & self._pooled_G[:, None]
+        rows_EB = self._combine(here_EB, np.where(lost_GB, there_EB[-1], there_EB[:-1]))
         yield from ((e, rows_EB[e]) for e in which)
 
     def _combine(self, here_EB: FloatArray, there_GB: FloatArray) -> FloatArray:
@@ -178,9 +192,22 @@ class Prediction(Evaluated):
         predicted_B = self._share_G @ predicted_GB
         return np.array([*rows, predicted_B, whole_B, whole_B - predicted_B])
 
+    def _floors(self) -> FloatArray:
+        """By the product rule from the floors of the gaps."""
+        types = len(self.types)
+        gap_G, there_G = self._here.points_E[:types], self._there.points_E[:types]
+        here_G, observed_G, whole = np.split(self._here.floors_E, [types, 2 * types])
+        outside_G = self._there.floors_E[:types]
+        predicted_G = there_G**2 * here_G + gap_G**2 * outside_G
+        quantities = zip(here_G, outside_G, predicted_G, observed_G, observed_G + predicted_G, strict=True)
+        predicted = self._share_G**2 @ predicted_G
+        floors_E = np.array([*np.ravel(list(quantities)), predicted, whole[0], whole[0] + predicted], np.float64)
+        floors_E[np.isnan(floors_E)] = 0.0  # what the data leave undefined
+        return floors_E
+
     def _ratios(self) -> tuple[tuple[Ratio, ...], ...]:
         types = len(self.types)
-        here, there = self._here.ratios_E, self._there.ratios_E
+        here, there = self._here.ratios_E, self._there.ratios_E[:-1]
         external = [tuple(attrs.evolve(ratio, label=f"external {ratio.label}") for ratio in ratios) for ratios in there]
         rows: list[tuple[Ratio, ...]] = []
         for g in range(types):
@@ -232,6 +259,49 @@ class Transport:
         }
 
 
+#: Quantities of one table, by the name that the estimand has there.
+ALONE = {"reach_gap": "reach_gap", "completion_gap": "external_gap", "interaction": "observed"}
+
+
+def _of_one_table(prediction: Prediction, intervals: Intervals) -> dict[tuple[str, str | None], Estimate]:
+    """What concerns one of the tables, as that table's own estimates have it, by quantity and type."""
+    return {
+        (f"transport_{ALONE[one.estimand.name]}", one.estimand.type): one
+        for part in prediction.parts
+        for one in bootstrap(part, plan_of(part.table.strata, intervals.method), intervals).estimates
+    }
+
+
+def _key(estimand: Estimand) -> tuple[str, str | None]:
+    return estimand.name, estimand.type
+
+
+def _with_interval_of(one: Estimate, alone: Estimate | None) -> Estimate:
+    """The same estimate with the interval of ``alone``: one estimand has one interval wherever it is printed."""
+    if alone is None:
+        return one
+    names = ("low", "high", "reason", "interval_reason", "interval", "excluded", "notes")
+    return attrs.evolve(one, **{name: getattr(alone, name) for name in names})
+
+
+def residual_equivalence(
+    target: Sample,
+    external: Sample,
+    pair: tuple[str, str, str, str],
+    margin: float,
+    intervals: Intervals = Intervals(),
+) -> Equivalence:
+    """Whether the residual of :func:`transport` lies within ``margin`` of 0, which was stated in advance."""
+    prediction = Prediction(target.table, external.table, pair)
+    plan = joined(*(plan_of(sample.table.strata, intervals.method) for sample in (target, external)))
+
+    def ends_at(level: float) -> tuple[float, float] | None:
+        whole = bootstrap(prediction, plan, attrs.evolve(intervals, level=level)).estimates[-1]
+        return None if whole.low is None or whole.high is None else (whole.low, whole.high)
+
+    return equivalence(ends_at, margin)
+
+
 def transport(
     target: Sample, external: Sample, pair: tuple[str, str, str, str], intervals: Intervals = Intervals()
 ) -> Transport:
@@ -240,9 +310,13 @@ def transport(
     Raises :class:`~handoff.errors.UsageError` as :func:`check_compatible` does, or if a table lacks a checkpoint.
     """
     check_compatible(target, external, pair)
-    prediction = Prediction(target.table, external.table, pair)
+    prediction = Prediction(target.table, external.table, pair, pooled=intervals.method != "paper")
     plan = joined(*(plan_of(sample.table.strata, intervals.method) for sample in (target, external)))
     estimates = bootstrap(prediction, plan, intervals)
+    if intervals.method != "paper":
+        alone = _of_one_table(prediction, intervals)
+        both = (_with_interval_of(one, alone.get(_key(one.estimand))) for one in estimates.estimates)
+        estimates = attrs.evolve(estimates, estimates=tuple(both))
     missing = tuple(
         one.estimand.type
         for one in estimates.estimates

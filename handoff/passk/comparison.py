@@ -1,25 +1,20 @@
-"""A base and a post-trained policy compared: the sharpening tax, its parts, and their intervals.
-
-Intervals are percentiles of a paired task bootstrap: both policies' counts of a drawn task come together.
-"""
+"""A base and a post-trained policy compared: the sharpening tax, its parts, and their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import ArrayLike
 
 from handoff.errors import UsageError
 from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, pass_at_k_curves, pass_hat_k_curves
+from handoff.passk.estimators import METHODS, Estimator, Measured, TaxEstimate, effective_tasks, estimator_of
 from handoff.passk.tax import (
-    NO_HEADROOM,
-    NO_RETRIES,
     SAME,
     calibrated,
-    calibrated_scalability,
     contributions,
     crossover,
     scalability,
@@ -30,25 +25,6 @@ DRAWS = 1_000
 LEVEL = 0.95
 #: The most numbers in one array.  A comparison holds about ten arrays, with 8 bytes per number.
 MOST_NUMBERS = 100_000_000
-#: More draws than this share in which a number is undefined refuse its interval.
-EXCLUDED_LIMIT = 0.01
-
-
-@attrs.frozen
-class TaxEstimate:
-    """A number with its interval."""
-
-    #: ``None`` where undefined, with the ``reason``.
-    point: float | None
-    #: Ends of the interval; ``None`` without one, with the ``interval_reason``.
-    low: float | None
-    high: float | None
-    reason: str | None = None
-    interval_reason: str | None = None
-    #: Bootstrap draws that left the number undefined.
-    excluded: int = 0
-    #: Whether all draws gave one value.
-    degenerate: bool = False
 
 
 @attrs.frozen
@@ -128,6 +104,8 @@ class TaxComparison:
     #: Tasks with the greatest and with the least part of Tax_S.
     highest: tuple[Contribution, ...]
     lowest: tuple[Contribution, ...]
+    #: How the intervals are made: one of ``METHODS`` of :mod:`handoff.passk.estimators`.
+    interval: str = METHODS[0]
 
     def to_json(self) -> dict[str, Any]:
         return attrs.asdict(self)
@@ -149,10 +127,12 @@ def compare(
     seed: int = 0,
     level: float = LEVEL,
     extremes: int = 5,
+    method: str = METHODS[0],
 ) -> TaxComparison:
     """Compare a post-trained policy with its base at budget K (default: the fewest rollouts that a task has).
 
-    ``draws`` resamples of the tasks make the intervals of ``level``; ``extremes`` tasks are listed at either end, none
+    ``method`` makes the intervals of ``level`` (:mod:`handoff.passk.estimators`); ``draws`` resamples of the tasks make
+    those of the paper, and say in how many draws the base overtakes.  ``extremes`` tasks are listed at either end, none
     at both.  Raises :class:`~handoff.errors.UsageError` unless 2 <= ``budget`` <= the rollouts of every task, and
     :class:`~handoff.errors.DataError` unless both policies have the same tasks.
     """
@@ -167,6 +147,8 @@ def compare(
             f"the budget must be between 2 and the fewest rollouts of a task ({fewest}), not {budget}: "
             "make more rollouts, or choose another --budget"
         )
+    if method not in METHODS:
+        raise UsageError(f"the interval is one of {', '.join(METHODS)}, not {method!r}")
     if draws < 1:
         raise UsageError("intervals need at least 1 draw")
     tasks = len(base.tasks)
@@ -176,61 +158,70 @@ def compare(
             "choose a smaller --budget, or fewer --draws"
         )
     weights_BT = draw_counts(tasks, draws, seed) / tasks
-    ours, theirs = (_Side.of(counts, budget, weights_BT) for counts in (base, post))
-    estimate = _Estimator(level)
+    estimator = estimator_of(method, tasks, level, weights_BT)
+    ours, theirs = (_Side.of(counts, budget, estimator) for counts in (base, post))
     solved_b, solved_p = base.c_T > 0, post.c_T > 0
     lost, gained, both = solved_b & ~solved_p, solved_p & ~solved_b, solved_b & solved_p
     a_b, a_p = ours.raw_TK[:, -1], theirs.raw_TK[:, -1]
+    budgets_K = np.arange(1, budget + 1)
+    carriers = min(ours.carriers, theirs.carriers)
+
+    def tax(difference_DK: FloatArray, most: ArrayLike) -> Measured:
+        return Measured.of(difference_DK, "contrast", most, carriers=carriers)
+
+    def gap(difference_DK: FloatArray, step: float, most: float = 1.0) -> TaxEstimate:
+        """``step`` is the largest change of pass@k by one rollout's outcome: k of n rollouts."""
+        return estimator.one(Measured.of(difference_DK, "contrast", most, step=step / fewest))
 
     def part(values_T: FloatArray) -> TaxEstimate:
-        return estimate(_with_draws(values_T, weights_BT))
+        return estimator.one(Measured.of(estimator.means(values_T), "contrast", budget - 1.0))
 
-    raw_DK, calibrated_DK = ours.raw_DK - theirs.raw_DK, ours.calibrated_DK - theirs.calibrated_DK
+    raw = tax(ours.raw_DK - theirs.raw_DK, budgets_K - 1.0)
+    relative = tax(ours.calibrated_DK - theirs.calibrated_DK, 1.0)
     curve_DK = ours.curve_DK - theirs.curve_DK
+    mean_D = ours.curve_DK.mean(axis=1) - theirs.curve_DK.mean(axis=1)
     crossed = crossover(ours.curve_DK[0], theirs.curve_DK[0])
+    drawn_BK = weights_BT @ (ours.curve_TK - theirs.curve_TK)
     listed = ranked(base, post, budget)
     upper = (len(listed) + 1) // 2  # no task is at both ends
+    raw_by_k, relative_by_k = estimator.each(raw), estimator.each(relative)
     return TaxComparison(
         tasks=tasks,
         budget=budget,
         draws=draws,
         seed=seed,
         level=level,
-        base=ours.policy(estimate),
-        post=theirs.policy(estimate),
-        tax_a=estimate(raw_DK[:, -1]),
-        tax_s=estimate(calibrated_DK[:, -1]),
-        tax_a_by_k=estimate.each(raw_DK),
-        tax_s_by_k=estimate.each(calibrated_DK),
-        ceiling=estimate(budget * curve_DK[:, -1]),
-        averaged=estimate(budget * (ours.curve_DK.mean(axis=1) - theirs.curve_DK.mean(axis=1))),
+        base=ours.policy(estimator),
+        post=theirs.policy(estimator),
+        tax_a=raw_by_k[-1],
+        tax_s=relative_by_k[-1],
+        tax_a_by_k=raw_by_k,
+        tax_s_by_k=relative_by_k,
+        ceiling=gap(budget * curve_DK[:, -1], budget * budget, budget),
+        averaged=gap(budget * mean_D, budget * (budget + 1) / 2, budget),
         lost=part(np.where(lost, a_b, 0.0)),
         gained=part(-np.where(gained, a_p, 0.0)),
         shape=part(np.where(both, a_b - a_p, 0.0)),
         tasks_lost=int(lost.sum()),
         tasks_gained=int(gained.sum()),
         tasks_both=int(both.sum()),
-        coverage_lost=estimate(curve_DK[:, -1]),
-        efficiency_gained=estimate(theirs.curve_DK[:, 0] - ours.curve_DK[:, 0]),
+        coverage_lost=gap(curve_DK[:, -1], budget),
+        efficiency_gained=gap(-curve_DK[:, 0], 1),
         crossover=crossed,
         crossover_reason=None if crossed else f"the base's pass@k is greater at no k up to {budget}",
-        crossed_share=float((curve_DK[1:] > SAME).any(axis=1).mean()),
+        crossed_share=float((drawn_BK > SAME).any(axis=1).mean()),
         highest=listed[: min(extremes, upper)],
         lowest=listed[max(upper, len(listed) - extremes) :][::-1],
+        interval=method,
     )
-
-
-def _with_draws(values_T: FloatArray, weights_BT: FloatArray) -> FloatArray:
-    """The mean over tasks in the data, followed by that in each of B draws: the axis D of 1 + B."""
-    means: FloatArray = np.concatenate([values_T.mean(axis=0, keepdims=True), weights_BT @ values_T])
-    return means
 
 
 @attrs.frozen(eq=False)
 class _Side:
-    """One policy's curves: per task (T), and of the data followed by every draw (D)."""
+    """One policy's curves: per task (T), and of the data followed by every other weighting (D)."""
 
     counts: Counts
+    curve_TK: FloatArray
     raw_TK: FloatArray
     curve_DK: FloatArray
     hat_DK: FloatArray
@@ -238,80 +229,45 @@ class _Side:
     calibrated_DK: FloatArray
 
     @classmethod
-    def of(cls, counts: Counts, budget: int, weights_BT: FloatArray) -> _Side:
+    def of(cls, counts: Counts, budget: int, estimator: Estimator) -> _Side:
         curve_TK = pass_at_k_curves(counts.n_T, counts.c_T, budget)
-        curve_DK = _with_draws(curve_TK, weights_BT)
-        hat_DK = _with_draws(pass_hat_k_curves(counts.n_T, counts.c_T, budget), weights_BT)
-        return cls(counts, scalability(curve_TK), curve_DK, hat_DK, scalability(curve_DK), calibrated(curve_DK))
+        curve_DK = estimator.means(curve_TK)
+        hat_DK = estimator.means(pass_hat_k_curves(counts.n_T, counts.c_T, budget))
+        raw_TK, raw_DK = scalability(curve_TK), scalability(curve_DK)
+        return cls(counts, curve_TK, raw_TK, curve_DK, hat_DK, raw_DK, calibrated(curve_DK))
 
-    def policy(self, estimate: _Estimator) -> PolicyCurves:
-        counts = self.counts
+    @property
+    def carriers(self) -> float:
+        """The tasks that carry A and S: those where attempts fail, by how often."""
+        return effective_tasks(1 - self.curve_TK[:, 0])
+
+    def policy(self, estimator: Estimator) -> PolicyCurves:
+        counts, budget = self.counts, self.curve_TK.shape[1]
+        budgets_K = np.arange(1, budget + 1)
+        rollouts = float(counts.n_T.sum())
+
+        def rates(values: FloatArray, k: ArrayLike) -> Measured:
+            # A mean of pass@k is worth at most one trial per k rollouts.
+            return Measured.of(values, "rate", trials=rollouts / np.asarray(k))
+
+        def positive(values_D: FloatArray, most: float) -> TaxEstimate:
+            return estimator.one(Measured.of(values_D, "positive", most, carriers=self.carriers))
+
         return PolicyCurves(
             name=counts.name,
             remark=counts.remark,
             pass_at_k=tuple(self.curve_DK[0].tolist()),
-            pass_at_k_band=estimate.band(self.curve_DK),
+            pass_at_k_band=estimator.band(rates(self.curve_DK, budgets_K)),
             pass_hat_k=tuple(self.hat_DK[0].tolist()),
-            pass_hat_k_band=estimate.band(self.hat_DK),
-            scalability=estimate(self.raw_DK[:, -1]),
-            calibrated=estimate(self.calibrated_DK[:, -1]),
-            coverage=estimate(self.curve_DK[:, -1]),
-            mean_coverage=estimate(self.curve_DK.mean(axis=1)),
+            pass_hat_k_band=estimator.band(rates(self.hat_DK, budgets_K)),
+            scalability=positive(self.raw_DK[:, -1], budget - 1.0),
+            calibrated=positive(self.calibrated_DK[:, -1], 1.0),
+            coverage=estimator.one(rates(self.curve_DK[:, -1], budget)),
+            mean_coverage=estimator.one(rates(self.curve_DK.mean(axis=1), (budget + 1) / 2)),
             never_solved=float((counts.c_T == 0).mean()),
             always_solved=float((counts.c_T == counts.n_T).mean()),
             rollouts=(int(counts.n_T.min()), int(counts.n_T.max())),
         )
-
-
-@attrs.frozen
-class _Estimator:
-    """Estimates from values on the data followed by those in every draw (axis D); NaN marks undefined ones."""
-
-    level: float
-
-    def __call__(self, values_D: FloatArray) -> TaxEstimate:
-        return self.each(values_D[:, None])[0]
-
-    def _ends(self, draws_BK: FloatArray) -> FloatArray:
-        """Shape (2, K)."""
-        ends_2K: FloatArray = np.quantile(draws_BK, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
-        return ends_2K
-
-    def band(self, values_DK: FloatArray) -> tuple[tuple[float, float], ...]:
-        """The interval of each column."""
-        low_K, high_K = self._ends(values_DK[1:]).tolist()
-        return tuple(zip(low_K, high_K, strict=True))
-
-    def each(self, values_DK: FloatArray) -> tuple[TaxEstimate, ...]:
-        """One estimate per column."""
-        point_K, draws_BK = values_DK[0].tolist(), values_DK[1:]
-        excluded_K = np.isnan(draws_BK).sum(axis=0)
-        clean = excluded_K == 0
-        ends_2K = np.full((2, len(point_K)), np.nan)
-        if clean.any():
-            ends_2K[:, clean] = self._ends(draws_BK[:, clean])
-        for k in np.flatnonzero(~clean & (excluded_K < len(draws_BK))):
-            ends_2K[:, k] = self._ends(draws_BK[~np.isnan(draws_BK[:, k]), k])
-        return tuple(
-            # Of several columns the first is the budget of one rollout.
-            self._one(
-                point,
-                ends_2K[:, k],
-                int(excluded_K[k]),
-                len(draws_BK),
-                NO_RETRIES if k == 0 and len(point_K) > 1 else NO_HEADROOM,
-            )
-            for k, point in enumerate(point_K)
-        )
-
-    def _one(self, point: float, ends: FloatArray, excluded: int, draws: int, undefined: str) -> TaxEstimate:
-        if np.isnan(point):
-            return TaxEstimate(None, None, None, reason=undefined, interval_reason=undefined, excluded=excluded)
-        if excluded > EXCLUDED_LIMIT * draws:
-            refused = f"undefined in {excluded} of {draws} draws ({undefined})"
-            return TaxEstimate(point, None, None, interval_reason=refused, excluded=excluded)
-        low, high = float(ends[0]), float(ends[1])
-        return TaxEstimate(point, low, high, excluded=excluded, degenerate=high - low < SAME)
 
 
 def ranked(base: Counts, post: Counts, budget: int) -> tuple[Contribution, ...]:
@@ -332,43 +288,3 @@ def ranked(base: Counts, post: Counts, budget: int) -> tuple[Contribution, ...]:
         )
         for i in order
     )
-
-
-@attrs.frozen
-class EarlyEstimate:
-    """Tax_S at a small and at a greater budget over many pairs, and their rank correlation."""
-
-    early: int
-    late: int
-    #: Name of the pair, and both taxes; ``None`` where undefined, which leaves the pair out of the correlation.
-    pairs: tuple[tuple[str, float | None, float | None], ...]
-    #: Spearman's rho; ``None`` with the ``reason`` if fewer than three pairs are left or all of one column are equal.
-    rho: float | None
-    reason: str | None = None
-
-
-def early_estimate(pairs: Sequence[tuple[Counts, Counts]], early: int = 8, late: int = 32) -> EarlyEstimate:
-    """How well the tax at ``early`` rollouts predicts the tax at ``late`` over ``pairs`` of (base, post).
-
-    Raises :class:`~handoff.errors.UsageError` if a task has fewer than ``late`` rollouts.
-    """
-    from scipy import stats
-
-    require("early", early, int, least=1)
-    require("late", late, int, least=1)
-    rows: list[tuple[str, float | None, float | None]] = []
-    for base, post in pairs:
-        base, post = matched(base, post)
-        curves = [pass_at_k_curves(counts.n_T, counts.c_T, late).mean(axis=0) for counts in (base, post)]
-        taxes = []
-        for k in (early, late):
-            s_base, s_post = (calibrated_scalability(curve[:k]) for curve in curves)
-            taxes.append(None if s_base is None or s_post is None else s_base - s_post)
-        rows.append((f"{base.name} / {post.name}", taxes[0], taxes[1]))
-    known = [(row[1], row[2]) for row in rows if row[1] is not None and row[2] is not None]
-    if len(known) < 3:
-        return EarlyEstimate(early, late, tuple(rows), None, f"{len(known)} pairs with both taxes; three are needed")
-    x, y = np.array(known, dtype=np.float64).T
-    if np.ptp(x) < SAME or np.ptp(y) < SAME:
-        return EarlyEstimate(early, late, tuple(rows), None, "the taxes at one budget are all equal")
-    return EarlyEstimate(early, late, tuple(rows), float(stats.spearmanr(x, y).statistic))

@@ -15,12 +15,16 @@ compare with the single policies' pass@K.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 import numpy as np
 
 from handoff.errors import UsageError
+from handoff.passk.comparison import LEVEL
 from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, IntArray, pass_at_k_curves
+from handoff.passk.estimators import LeaveOneOut, Measured, TaxEstimate
 from handoff.passk.tax import scalability
 from handoff.settings import require
 
@@ -66,6 +70,20 @@ def route(
     :class:`~handoff.errors.UsageError` unless 1 < ``pilot`` <= ``budget`` <= the rollouts of every task.
     """
     base, post = matched(base, post)
+    budget = _budget(base, post, budget, pilot, pilots, seed)
+    curves_2TK = np.stack([pass_at_k_curves(counts.n_T, counts.c_T, budget) for counts in (base, post)])
+    routes = [
+        _fixed("base", curves_2TK, np.ones(len(base.tasks))),
+        _fixed("post", curves_2TK, np.zeros(len(base.tasks))),
+        _fixed("random", curves_2TK, np.full(len(base.tasks), 0.5)),
+        _by_tax(base, post, curves_2TK, pilot, pilots, seed),
+        _fixed("oracle", curves_2TK, _oracle(curves_2TK)),
+    ]
+    return Routing(budget, pilot, pilots, seed, tuple(routes))
+
+
+def _budget(base: Counts, post: Counts, budget: int | None, pilot: int, pilots: int, seed: int) -> int:
+    """The budget, after a check of all numbers."""
     fewest = min(base.rollouts, post.rollouts)
     budget = fewest if budget is None else budget
     for name, value in (("pilot", pilot), ("budget", budget), ("pilots", pilots), ("seed", seed)):
@@ -77,15 +95,7 @@ def route(
         )
     if pilots < 1:
         raise UsageError(f"at least one pilot is needed, not {pilots}")
-    curves_2TK = np.stack([pass_at_k_curves(counts.n_T, counts.c_T, budget) for counts in (base, post)])
-    routes = [
-        _fixed("base", curves_2TK, np.ones(len(base.tasks))),
-        _fixed("post", curves_2TK, np.zeros(len(base.tasks))),
-        _fixed("random", curves_2TK, np.full(len(base.tasks), 0.5)),
-        _by_tax(base, post, curves_2TK, pilot, pilots, seed),
-        _fixed("oracle", curves_2TK, _oracle(curves_2TK)),
-    ]
-    return Routing(budget, pilot, pilots, seed, tuple(routes))
+    return budget
 
 
 def _oracle(curves_2TK: FloatArray) -> FloatArray:
@@ -120,13 +130,18 @@ def choose(pilot_base_T: IntArray, pilot_post_T: IntArray, pilot: int) -> FloatA
     return chosen
 
 
-def _by_tax(base: Counts, post: Counts, curves_2TK: FloatArray, pilot: int, pilots: int, seed: int) -> Route:
-    budget = curves_2TK.shape[2]
+def _chosen(base: Counts, post: Counts, pilot: int, pilots: int, seed: int) -> Iterator[FloatArray]:
+    """What the tax rule chooses in each of ``pilots`` random pilots: 1 for a task that it sends to the base."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    outcomes = []
     for _ in range(pilots):
         wins = [rng.hypergeometric(counts.c_T, counts.n_T - counts.c_T, pilot) for counts in (base, post)]
-        to_base_T = choose(wins[0], wins[1], pilot)
+        yield choose(wins[0], wins[1], pilot)
+
+
+def _by_tax(base: Counts, post: Counts, curves_2TK: FloatArray, pilot: int, pilots: int, seed: int) -> Route:
+    budget = curves_2TK.shape[2]
+    outcomes = []
+    for to_base_T in _chosen(base, post, pilot, pilots, seed):
         left = budget - pilot
         outcomes.append(
             (
@@ -142,3 +157,66 @@ def _by_tax(base: Counts, post: Counts, curves_2TK: FloatArray, pilot: int, pilo
     return Route(
         "tax", float(means[0]), float(means[1]), float(means[2]), budget + pilot, equal, reason, deviation=deviation
     )
+
+
+@attrs.frozen
+class RoutedCoverage:
+    """pass@K under the tax rule with its interval over tasks, and what it gains over the other rules."""
+
+    budget: int
+    pilot: int
+    tax: TaxEstimate
+    oracle: TaxEstimate
+    #: pass@K under the tax rule less that of a single policy, of a random one, and of the oracle.
+    over_base: TaxEstimate
+    over_post: TaxEstimate
+    over_random: TaxEstimate
+    over_oracle: TaxEstimate
+    #: The tax rule at a cost of K rollouts per task in all less each single policy's pass@K; ``None`` if the pilot
+    #: leaves no rollout.
+    equal_cost_over_base: TaxEstimate | None
+    equal_cost_over_post: TaxEstimate | None
+
+
+def routed_coverage(
+    base: Counts,
+    post: Counts,
+    budget: int | None = None,
+    pilot: int = 32,
+    *,
+    pilots: int = 200,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> RoutedCoverage:
+    """The coverage of the tax rule with intervals over tasks; arguments and errors are those of :func:`route`.
+
+    A task's value is its mean over the pilots.  The intervals take the tasks' values for independent: that the rule
+    weighs a task against the headroom of all tasks in the pilot is left out.
+    """
+    base, post = matched(base, post)
+    budget = _budget(base, post, budget, pilot, pilots, seed)
+    base_TK, post_TK = (pass_at_k_curves(counts.n_T, counts.c_T, budget) for counts in (base, post))
+    to_base_T = np.mean(list(_chosen(base, post, pilot, pilots, seed)), axis=0)
+    oracle_T = _oracle(np.stack([base_TK, post_TK]))
+
+    def under(share_T: FloatArray | float, k: int) -> FloatArray:
+        values_T: FloatArray = share_T * base_TK[:, k - 1] + (1 - share_T) * post_TK[:, k - 1]
+        return values_T
+
+    estimator, fewest = LeaveOneOut(len(base.tasks), level), min(base.rollouts, post.rollouts)
+    trials = min(float(base.n_T.sum()), float(post.n_T.sum())) / budget
+
+    def rate(values_T: FloatArray) -> TaxEstimate:
+        return estimator.one(Measured.of(estimator.means(values_T), "rate", trials=trials))
+
+    def gain(k: int, share: FloatArray | float) -> TaxEstimate:
+        """pass@``k`` of the tax rule less pass@K of a rule that sends each task to the base with this probability."""
+        # One rollout's outcome changes pass@K of a task by K of n, where the two rules differ.
+        step = budget / fewest * float(np.abs(to_base_T - share).mean())
+        values_T = under(to_base_T, k) - under(share, budget)
+        return estimator.one(Measured.of(estimator.means(values_T), "contrast", step=step))
+
+    tax_T, left = under(to_base_T, budget), budget - pilot
+    over = [gain(budget, share) for share in (1.0, 0.0, 0.5, oracle_T)]
+    equal = [gain(left, share) if left else None for share in (1.0, 0.0)]
+    return RoutedCoverage(budget, pilot, rate(tax_T), rate(under(oracle_T, budget)), *over, *equal)

@@ -10,6 +10,8 @@ With H the rollout of the first success, A(K) = E[(H-1) 1{H <= K}]: failed attem
 (Proposition 1).  With C = pass@K and Cbar(K) the mean of pass@1 ... pass@K, A(K) = K (C - Cbar(K)) (Corollary 4), so
 that Tax_A = K (gap of the ceilings) - K (gap of the budget-averaged coverages) (Eq. 8).
 
+Equations and tables are numbered as in "Sharpening Tax in Post-Training".
+
 S is undefined where pass@1 = 1 (no attempt fails, so there is nothing to retry) and at K = 1; it is then ``None``,
 never 0.
 """
@@ -23,6 +25,8 @@ from handoff.errors import UsageError
 from handoff.passk.counts import Counts, matched
 from handoff.passk.curves import FloatArray, pass_at_k_curves
 
+#: The paper of all equations, tables and theorems that this package names by number.
+PAPER = "Sharpening Tax in Post-Training"
 #: Values nearer than this are the same.
 SAME = 1e-12
 

@@ -109,7 +109,7 @@ class Design:
 
     def _expected(self, g: int) -> dict[Count, float]:
         """Expected counts of one task of type ``g``, per seed slot."""
-        nodes, weights = _quadrature()
+        nodes, weights = quadrature()
         u, e = np.meshgrid(nodes, nodes, indexing="ij")
         v = self.link * u + np.sqrt(1 - self.link**2) * e
         mass = np.outer(weights, weights)
@@ -127,7 +127,7 @@ class Design:
         return expected
 
 
-def _quadrature() -> tuple[FloatArray, FloatArray]:
+def quadrature() -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of the mean over a standard normal variable."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return nodes, weights / weights.sum()
@@ -140,7 +140,7 @@ def centre(mean: float, sd: float) -> float:
     if not 0 < mean < 1:
         raise UsageError(f"a probability strictly between 0 and 1 is needed, not {mean:g}")
     require("the spread of tasks", sd, least=0, most=100)
-    nodes, weights = _quadrature()
+    nodes, weights = quadrature()
     start = float(logit(mean))
     reach = abs(start) + 10 * (1 + sd)
     logit_of_mean = brentq(lambda at: float(weights @ expit(at + sd * nodes)) - mean, -reach, reach, xtol=1e-12)
@@ -257,7 +257,7 @@ def _spread(counts_AT: FloatArray, trials_AT: FloatArray, strata: Sequence[str])
     if not between_free or not within_free:
         return 1.0  # one seed or one task per type: task differences cannot be told from chance
     component = max(0.0, (between / between_free - within / within_free) / float(np.mean(episodes)))
-    nodes, weights = _quadrature()
+    nodes, weights = quadrature()
 
     def variance(sd: float) -> float:
         """Of the arms' task rates, on average, if tasks differ by ``sd``."""

@@ -15,8 +15,10 @@ import numpy as np
 
 from handoff.errors import UsageError
 from handoff.estimation.bootstrap import estimate
+from handoff.estimation.equivalence import ALPHA, require_margin, within_margin
 from handoff.estimation.estimands import Estimand, estimand
 from handoff.estimation.method import Intervals
+from handoff.estimation.transport import Sample, transport
 from handoff.planning.population import Design
 from handoff.settings import require
 
@@ -136,6 +138,83 @@ def simulate(
         coverage=covered / given if given else None,
         refused=1 - given / repeats,
     )
+
+
+def equivalent(
+    design: Design,
+    pair: tuple[str, str],
+    tasks: int,
+    slots: int,
+    margin: float,
+    *,
+    repeats: int = 200,
+    intervals: Intervals = QUICK,
+) -> StudySize:
+    """Simulated transports between two splits of ``tasks`` tasks per type each, with a true residual of 0.
+
+    ``power`` is the share whose residual is shown to lie within ``margin`` of 0 at 5%: its 90% interval does.  For the
+    residual to be 0, Solve must not depend on who reached the state: each solver gets its mean over the reachers, and a
+    task's two difficulties are independent.
+    """
+    solve_WRG = np.broadcast_to(design.solve_WRG.mean(axis=0), design.solve_WRG.shape)
+    sized = attrs.evolve(design, tasks_G=(tasks,) * len(design.tasks_G), slots=slots, solve_WRG=solve_WRG, link=0.0)
+    chosen = attrs.evolve(intervals, level=1 - 2 * ALPHA)
+    widths, shown = [], 0
+    for repeat in range(repeats):
+        rng = np.random.default_rng([intervals.seed, repeat])
+        here, there = sized.draw(rng), sized.draw(rng)
+        there = attrs.evolve(there, tasks=tuple(f"x{task}" for task in there.tasks))
+        made = transport(
+            Sample("here", here), Sample("there", there), (*pair, *pair), attrs.evolve(chosen, seed=repeat)
+        )
+        residual = made.estimates.estimates[-1]
+        if residual.low is not None and residual.high is not None:
+            widths.append((residual.high - residual.low) / 2)
+            shown += within_margin(residual.low, residual.high, margin)
+    total = tasks * len(design.tasks_G)
+    return StudySize(
+        tasks=tasks,
+        slots=slots,
+        total_tasks=total,
+        trajectories=total * slots * len(design.reachers),
+        half_width=float(np.mean(widths)) if widths else None,
+        power=shown / repeats,
+        coverage=None,
+        refused=1 - len(widths) / repeats,
+    )
+
+
+def equivalence_curve(
+    design: Design,
+    pair: tuple[str, str],
+    slots: int,
+    margin: float,
+    power: float,
+    *,
+    sizes: Sequence[int] = SIZES,
+    repeats: int = 100,
+    intervals: Intervals = QUICK,
+) -> Curve:
+    """The curve of :func:`equivalent` over ``sizes`` up to the first with at least this ``power``.
+
+    Raises :class:`~handoff.errors.UsageError` for a margin or a power out of range, or a checkpoint without both roles.
+    """
+    require_margin(margin)
+    require("the power", power, least=0, most=1, open=True)
+    for name in pair:
+        if name not in design.reachers or name not in design.solvers:
+            raise UsageError(f"a prediction needs {name!r} among the reachers and the solvers")
+    points = []
+    needed = None
+    for tasks in sorted(sizes):
+        points.append(equivalent(design, pair, tasks, slots, margin, repeats=repeats, intervals=intervals))
+        if points[-1].power >= power:
+            needed = points[-1]
+            break
+    a, b = pair
+    arguments = (("a", a), ("b", b), ("c", a), ("d", b))
+    goal = f"equivalence within {100 * margin:g} points, power >= {power:g}"
+    return Curve(Estimand("transport_residual", arguments), 0.0, goal, tuple(points), needed, repeats)
 
 
 def curve(

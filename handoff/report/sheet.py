@@ -11,7 +11,7 @@ import attrs
 
 from handoff.estimation.bootstrap import Estimate
 from handoff.estimation.estimands import DECLARED
-from handoff.report.format import NONE, Measure, counted, decimal, interval, percent, points
+from handoff.report.format import NONE, Measure, counted, decimal, interval, percent, places, points
 from handoff.report.plots import Figure
 
 #: Columns for which the half of a page has room.
@@ -140,26 +140,26 @@ def measure(estimate: Estimate) -> Measure:
         estimate.high,
         only.numerator if only else None,
         only.denominator if only else None,
-        estimate.reason or estimate.interval_reason,
+        estimate.reason or estimate.interval_reason or estimate.mark,
     )
 
 
 def rate(value: Measure) -> SheetCell:
-    return SheetCell(percent(value.point), counted(value), interval(value), value.note)
+    return SheetCell(percent(value.point, places(value)), counted(value), interval(value), value.note)
 
 
 def mean(value: Measure) -> SheetCell:
-    return SheetCell(decimal(value.point), "", interval(value, 1.0), value.note)
+    return SheetCell(decimal(value.point, places(value, 1.0)), "", interval(value, 1.0), value.note)
 
 
 def gap(value: Measure) -> SheetCell:
     """A difference in points."""
-    return SheetCell(points(value.point), "", interval(value), value.note)
+    return SheetCell(points(value.point, places(value)), "", interval(value), value.note)
 
 
 def quantity(value: Measure, digits: int = 3) -> SheetCell:
     """A number without a unit."""
-    return SheetCell(decimal(value.point, digits), "", interval(value, 1.0, digits), value.note)
+    return SheetCell(decimal(value.point, places(value, 1.0, digits)), "", interval(value, 1.0, digits), value.note)
 
 
 def of_type(cell: SheetCell, value: Measure, width: float) -> SheetCell:

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from handoff.estimation.bootstrap import Estimate, Estimates
 from handoff.estimation.differences import SideBySide
+from handoff.estimation.estimands import PAPER
 from handoff.estimation.table import Table
 from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
 from handoff.report import sheet
-from handoff.report.format import MINUS, NONE, PAPER, percent, points
+from handoff.report.format import MINUS, NONE, numbered_as_in, percent, points
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, measure
 from handoff.report.terminal import line, show_sheet
 
@@ -87,7 +88,7 @@ def show_transport(console: Console, transported: Transport) -> None:
     columns = ("type", "Reach gap here", "Solve gap there", "predicted", "observed", "residual")
     show_sheet(console, Sheet(title, columns, tuple(rows)))
     line(console, method(transported.estimates))
-    line(console, f"Eq. 10 is that of {PAPER}.")
+    line(console, numbered_as_in(PAPER))
 
 
 def show_curve(console: Console, curve: Curve) -> None:

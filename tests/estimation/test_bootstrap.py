@@ -22,7 +22,7 @@ from handoff.estimation.draws import distributions
 from handoff.estimation.estimands import Estimand, estimand, standard
 from handoff.estimation.evaluation import Evaluation
 from handoff.estimation.intervals import effective_trials, expanded, student, wilson
-from handoff.estimation.jackknife import jackknife
+from handoff.estimation.jackknife import Jackknife, jackknife
 from handoff.estimation.lookup import packing
 from handoff.estimation.method import Intervals
 from handoff.estimation.quantiles import order_statistics, quantiles
@@ -143,16 +143,53 @@ def test_rescaled_draws_have_the_variance_of_a_stratified_mean_and_ordinary_ones
     assert variance["paper"] == pytest.approx(exact * 4 / 5, rel=0.04)
 
 
-def test_jackknife_degrees_of_freedom_are_welch_satterthwaites() -> None:
-    rng = np.random.default_rng(2)
-    arrived_WTS = np.concatenate([rng.random((1, 8, 4)) < 0.2, rng.random((1, 8, 4)) < 0.6], axis=1)
+def jackknife_of(arrived_TS: np.ndarray, strata: tuple[str, ...]) -> Jackknife:
+    """Of Reach alone, for these arrivals."""
+    tasks, slots = arrived_TS.shape
     table = Table(
-        ("w",), (), tuple(f"{t:02d}" for t in range(16)), ("a",) * 8 + ("b",) * 8, (0, 1, 2, 3), arrived_WTS,
-        np.zeros((1, 0, 16, 4), bool),
+        ("w",), (), tuple(f"{t:02d}" for t in range(tasks)), strata, tuple(range(slots)), arrived_TS[None],
+        np.zeros((1, 0, tasks, slots), bool),
     )  # fmt: skip
-    found = jackknife(Evaluation(table, [estimand("reach", reacher="w")]), rescaled(table.strata))
-    mean_T = arrived_WTS[0].mean(axis=1)
-    assert found.freedom_E[0] == pytest.approx(stats.ttest_ind(mean_T[:8], mean_T[8:], equal_var=False).df)
+    return jackknife(Evaluation(table, [estimand("reach", reacher="w")]), rescaled(strata))
+
+
+def test_jackknife_degrees_of_freedom_are_satterthwaites_with_unbiased_squares() -> None:
+    rng = np.random.default_rng(2)
+    arrived_TS = np.concatenate([rng.random((6, 4)) < 0.2, rng.random((10, 4)) < 0.6])
+    mean_T = arrived_TS.mean(axis=1)
+    parts = [len(own_T) * np.var(own_T, ddof=1) for own_T in (mean_T[:6], mean_T[6:])]  # of the sum of all 16 means
+    expected = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / 11) - 2
+    made = jackknife_of(arrived_TS, ("a",) * 6 + ("b",) * 10)
+    assert made.variance_E[0] == pytest.approx(sum(parts) / 16**2)
+    # Leaving out a task moves the sum by n / (n - 1) times the task's deviation, of which the kurtosis takes
+    # ((n - 1) / n)^2 of the fourth power.
+    fourths = sum(
+        (len(own_T) / (len(own_T) - 1)) ** 2 * ((own_T - own_T.mean()) ** 4).sum() for own_T in (mean_T[:6], mean_T[6:])
+    )
+    kurtosis = 16 * fourths / sum(parts) ** 2
+    assert made.freedom_E[0] == pytest.approx(min(expected, 14, 32 / (kurtosis - 13 / 15)))
+
+
+def test_degrees_of_freedom_are_at_most_those_of_the_types_that_vary() -> None:
+    # Two of four types of two tasks each have the whole variance, half and half: (2 v)^2 / (2 v^2 / 3) - 2 = 4, of 2.
+    arrived_TS = np.array([[1], [0], [1], [0], [1], [1], [0], [0]], bool)
+    assert jackknife_of(arrived_TS, tuple("aabbccdd")).freedom_E[0] == 2
+    # All four alike: (4 v)^2 / (4 v^2 / 3) - 2 = 10, of 4.
+    assert jackknife_of(np.array([[1], [0]] * 4, bool), tuple("aabbccdd")).freedom_E[0] == 4
+    # One type alone: v^2 / (v^2 / 3) - 2 = 1.
+    arrived_TS = np.array([[1], [0], [1], [1], [1], [1], [0], [0]], bool)
+    assert jackknife_of(arrived_TS, tuple("aabbccdd")).freedom_E[0] == 1
+
+
+def test_a_rate_has_wilsons_interval_on_its_effective_trials() -> None:
+    table = paper_tables.unseen()
+    one = estimand("reach", reacher="sft")
+    made = jackknife(Evaluation(table, [one]), rescaled(table.strata))
+    ratio = stats.norm.ppf(0.975) / stats.t.ppf(0.975, made.freedom_E[0])
+    trials = ratio**2 * 16 / 120 * 104 / 120 / made.variance_E[0]
+    assert trials < 120
+    found = estimate(table, [one], Intervals(draws=100)).estimates[0]
+    assert (found.low, found.high) == pytest.approx(wilson(16 / 120, trials, stats.norm.ppf(0.975)))
 
 
 def test_percentiles_are_numpys() -> None:
@@ -171,10 +208,14 @@ def test_score_interval_is_wilsons() -> None:
 
 
 def test_effective_trials_undo_the_binomial_variance_and_never_exceed_the_trials() -> None:
-    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30) == pytest.approx(40)
-    assert effective_trials(0.25, 1e-9, 120, 30) == 120
-    assert effective_trials(0.5, 0.0, 120, 30) == 120
-    assert effective_trials(1.0, 0.0, 120, 30) == 30
+    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30, 0.95, 1e9) == pytest.approx(40)
+    # t tables: 1.96 normal, 2.776 at 4 degrees of freedom.
+    assert effective_trials(0.25, 0.25 * 0.75 / 40, 120, 30, 0.95, 4) == pytest.approx(
+        40 * (1.96 / 2.776) ** 2, rel=1e-3
+    )
+    assert effective_trials(0.25, 1e-9, 120, 30, 0.95, 4) == 120
+    assert effective_trials(0.5, 0.0, 120, 30, 0.95, 4) == 120
+    assert effective_trials(1.0, 0.0, 120, 30, 0.95, 1e9) == pytest.approx(30)
 
 
 def test_expanded_percentiles_are_the_nominal_ones_with_many_degrees_of_freedom_and_wider_with_few() -> None:
@@ -241,16 +282,17 @@ def test_all_ones_are_flagged_degenerate_with_a_percentile_interval_of_1_to_1() 
     assert (found.point, found.low, found.high, found.degenerate) == (1.0, 1.0, 1.0, True)
 
 
-def test_all_ones_have_an_honest_default_interval_or_none() -> None:
+def test_all_ones_have_an_honest_default_interval() -> None:
     made = estimate(all_ones(), intervals=Intervals(draws=500))
     rate = made.get("solve", reacher="sft", solver="rl")
     # Wilson on 30 tasks, t at 24 degrees of freedom: 30 / (30 + 2.0639^2) = 0.8756.
     assert rate.degenerate
     assert (rate.low, rate.high) == (pytest.approx(0.8756, abs=1e-4), pytest.approx(1.0))
     contrast = made.get("interaction", **CROSS)
-    assert (contrast.point, contrast.low, contrast.degenerate) == (0.0, None, True)
-    assert contrast.interval_reason is not None
-    assert "no width" in contrast.interval_reason
+    # One of 120 episodes more in each of its four rates: the floor is 4 / 2 / 120^2, and 1.5 of it where none differs.
+    half = stats.t.ppf(0.975, 24) * np.sqrt(1.5 * 2) / 120
+    assert (contrast.low, contrast.high) == (pytest.approx(-half), pytest.approx(half))
+    assert (contrast.point, contrast.degenerate) == (0.0, True)
 
 
 def test_strata_of_1_and_9_tasks_stay_fixed_in_the_papers_draws_and_say_what_that_means() -> None:
@@ -278,7 +320,7 @@ def test_strata_of_1_and_9_tasks_are_drawn_together_by_default_and_replicates_wi
     assert lone.low is None
     assert lone.excluded == pytest.approx(10_000 * 0.9**9, abs=250)
     assert lone.interval_reason is not None
-    assert f"{lone.excluded:,} of 10,000 draws" in lone.interval_reason
+    assert "one task only" in lone.interval_reason
 
 
 def test_two_lone_types_are_drawn_together_and_leave_the_others_alone() -> None:
@@ -287,7 +329,7 @@ def test_two_lone_types_are_drawn_together_and_leave_the_others_alone() -> None:
     assert plan.lone == ("a", "c")
 
 
-def test_more_than_one_percent_of_empty_draws_refuse_an_interval_with_the_count() -> None:
+def test_more_than_one_percent_of_empty_draws_refuse_the_papers_interval_and_leave_students_t() -> None:
     table = paper_tables.unseen()
     arrived_WTS = table.arrived_WTS.copy()
     keep = np.flatnonzero(arrived_WTS[0].any(axis=1))[[0, 1]]  # one task in each of two types
@@ -295,13 +337,18 @@ def test_more_than_one_percent_of_empty_draws_refuse_an_interval_with_the_count(
     rare = Table(BOTH, BOTH, table.tasks, table.strata, table.slots, arrived_WTS, table.won_WRTS & arrived_WTS[:, None])
     for method, takes in (("paper", 5), ("rescaled", 4)):
         made = estimate(rare, intervals=Intervals(method, 20_000))
-        found = made.get("solve", reacher="sft", solver="rl")
+        found = made.get("solver_effect", reacher="sft", a="sft", b="rl")
         assert found.point is not None
-        assert (found.low, found.high) == (None, None)
         # Both tasks missed: 0.8^(2 takes), 10.7% or 16.8%; its s.d. in 20,000 draws is below 60.
         assert found.excluded == pytest.approx(20_000 * 0.8 ** (2 * takes), abs=240)
-        assert found.interval_reason is not None
-        assert f"{found.excluded:,} of 20,000 draws" in found.interval_reason
+        remark = f"{found.excluded:,} of 20,000 draws"
+        if method == "paper":
+            assert (found.low, found.high) == (None, None)
+            assert found.interval_reason is not None
+            assert remark in found.interval_reason
+        else:
+            assert found.interval == "student"
+            assert any(remark in note and "Student's t alone" in note for note in found.notes)
         assert made.get("reach", reacher="sft").low is not None
 
 

@@ -131,6 +131,27 @@ def test_a_type_that_the_external_split_lacks_altogether_is_named_too() -> None:
     assert found.without_states == ("b",)
 
 
+def test_draws_without_the_states_of_a_type_are_left_out_of_the_papers_interval_and_pooled_in_the_default_one() -> None:
+    there = renamed(paper_tables.seen())
+    arrived_WTS = there.arrived_WTS.copy()
+    arrived_WTS[:, 1:5] = False  # one of the five tasks of the first type has all of its states
+    arrived_WTS[:, 0] = True
+    there = attrs.evolve(
+        there, arrived_WTS=arrived_WTS, won_WRTS=there.won_WRTS & arrived_WTS[:, None], arrival_WTS=None,
+        actions_WTS=None, bridge_WRTS=None,
+    )  # fmt: skip
+    samples = Sample("here", paper_tables.unseen()), Sample("there", there)
+    for method in ("paper", "default"):
+        residual = transport(*samples, PAIR, Intervals(method, 20_000)).estimates.estimates[-1]
+        if method == "paper":
+            # A draw misses the task with probability 0.8^5 = 32.8%; the s.d. in 20,000 draws is 66.
+            assert residual.excluded == pytest.approx(20_000 * 0.8**5, abs=270)
+            assert residual.low is None
+        else:
+            assert residual.excluded == 0
+            assert residual.low is not None
+
+
 SFT = {"spec": "hf:sft", "weights": "aa"}
 RL = {"spec": "hf:rl", "weights": "bb"}
 

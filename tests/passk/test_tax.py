@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shlex
+import shutil
 from fractions import Fraction
 from math import comb
 from pathlib import Path
@@ -14,10 +15,11 @@ import attrs
 import numpy as np
 import pytest
 from kit.command import output_of
+from scipy import stats
 
 from handoff.cli import inputs
 from handoff.errors import DataError, StoreError, UsageError
-from handoff.passk.comparison import compare, draw_counts, early_estimate
+from handoff.passk.comparison import compare, draw_counts
 from handoff.passk.counts import Counts, matched
 from handoff.passk.counts_file import read_counts
 from handoff.passk.curves import mean_pass_at_k
@@ -204,7 +206,7 @@ def test_a_policy_that_never_fails_has_no_calibrated_number_and_says_why():
 
 def test_intervals_are_percentiles_of_paired_resamples_of_tasks():
     base, post = pair(tasks=40)
-    found = compare(base, post, draws=200, seed=9)
+    found = compare(base, post, draws=200, seed=9, method="paper")
     taxes = []
     for taken in draw_counts(40, 200, 9).astype(int):
         chosen = np.repeat(np.arange(40), taken)
@@ -215,8 +217,8 @@ def test_intervals_are_percentiles_of_paired_resamples_of_tasks():
     assert (found.tax_s.low, found.tax_s.high) == pytest.approx((low, high))
 
 
-def test_a_policy_against_itself_has_a_degenerate_interval_of_zero():
-    found = compare(SMALL, SMALL, draws=100)
+def test_by_the_papers_interval_a_policy_against_itself_has_a_degenerate_one_of_zero():
+    found = compare(SMALL, SMALL, draws=100, method="paper")
     assert (found.tax_a.point, found.tax_a.low, found.tax_a.high, found.tax_a.degenerate) == (0, 0, 0, True)
 
 
@@ -241,7 +243,7 @@ def test_the_interval_widens_with_fewer_tasks_and_covers_the_truth_about_as_ofte
 def test_many_draws_without_headroom_refuse_the_interval_with_their_number():
     # Two tasks, one always solved: a draw of that one alone (probability 1/4) has no failing attempt.
     counts = Counts.of("c", [("a", 4, 4), ("b", 4, 1)])
-    found = compare(counts, counts, draws=400, seed=1)
+    found = compare(counts, counts, draws=400, seed=1, method="paper")
     estimate = found.base.calibrated
     assert estimate.point is not None
     assert (estimate.low, estimate.high) == (None, None)
@@ -250,10 +252,73 @@ def test_many_draws_without_headroom_refuse_the_interval_with_their_number():
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_one_others():
-    first, again, other = (compare(*pair(), draws=100, seed=seed) for seed in (4, 4, 5))
+    first, again, other = (compare(*pair(), draws=100, seed=seed, method="paper") for seed in (4, 4, 5))
     assert first == again
     assert first.tax_s.point == other.tax_s.point
     assert (first.tax_s.low, first.tax_s.high) != (other.tax_s.low, other.tax_s.high)
+
+
+def test_the_default_interval_is_students_t_on_the_jackknife():
+    # Written out, task by task.
+    base, post = pair(tasks=12)
+    found = compare(base, post, 8)
+
+    def taxes(kept):
+        curves = [mean_pass_at_k(counts.n_T[kept], counts.c_T[kept], 8) for counts in (base, post)]
+        return calibrated_scalability(curves[0]) - calibrated_scalability(curves[1])
+
+    everyone = list(range(12))
+    without = np.array([taxes([t for t in everyone if t != left]) for left in everyone])
+    off = without - without.mean()
+    variance = 11 / 12 * (off**2).sum()
+    kurtosis = 12 * (off**4).sum() / (off**2).sum() ** 2
+    failing = [1 - counts.c_T / counts.n_T for counts in (base, post)]
+    carriers = min(one.sum() ** 2 / (one**2).sum() for one in failing)
+    freedom = max(1, min(11, 24 / (kurtosis - 9 / 11), carriers - 1))
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    assert (found.tax_s.low, found.tax_s.high) == pytest.approx((taxes(everyone) - half, taxes(everyone) + half))
+
+
+def test_a_pass_rate_has_wilsons_interval_and_none_is_without_width():
+    counts = Counts.of("c", [(str(i), 4, 4) for i in range(4)])
+    found = compare(counts, counts, 4)
+    critical = stats.t.ppf(0.975, 3)
+    # 4 of 4 tasks: Wilson's lower end is n / (n + z^2).
+    assert found.base.coverage.low == pytest.approx(4 / (4 + critical**2))
+    assert found.base.coverage.high == 1
+    assert found.base.pass_at_k_band[0] == pytest.approx((4 / (4 + critical**2), 1))
+
+
+def test_coverage_that_no_task_lost_may_have_been_lost_by_one_rollout():
+    found = compare(SMALL, SMALL)
+    tasks, n = len(SMALL.tasks), SMALL.rollouts
+    half = stats.t.ppf(0.975, tasks - 1) * found.budget / n / tasks
+    assert (found.coverage_lost.point, found.coverage_lost.low) == (0, pytest.approx(-half))
+    assert found.tax_s.low is None
+    assert "no width" in found.tax_s.interval_reason
+
+
+def test_a_number_that_one_task_defines_has_no_interval():
+    counts = Counts.of("c", [("a", 4, 4), ("b", 4, 1)])
+    found = compare(counts, counts)
+    assert found.base.calibrated.point is not None
+    assert (found.base.calibrated.low, found.base.calibrated.excluded) == (None, 1)
+    assert "without one of its tasks" in found.base.calibrated.interval_reason
+
+
+def test_a_number_that_few_tasks_carry_is_marked():
+    rows = [(str(i), 8, 8) for i in range(30)]
+    post = Counts.of("p", [("30", 8, 1), ("31", 8, 3), *rows])
+    base = Counts.of("b", [("30", 8, 1), ("31", 8, 3), *((task, n, 4) for task, n, _ in rows)])
+    found = compare(base, post)
+    # Failing shares 7/8 and 5/8: (12/8)^2 / (49/64 + 25/64) = 144/74 = 1.9 tasks.
+    assert "as many as 1.9 of equal weight" in found.tax_s.note
+    assert found.base.calibrated.note is None
+
+
+def test_an_unknown_kind_of_interval_is_refused():
+    with pytest.raises(UsageError, match="one of jackknife, paper, not 'x'"):
+        compare(SMALL, SMALL, method="x")
 
 
 @pytest.mark.parametrize(
@@ -270,26 +335,6 @@ def test_policies_on_different_tasks_are_not_compared():
         matched(SMALL, other)
     with pytest.raises(DataError, match="other lacks"):
         matched(other, SMALL)
-
-
-# Many pairs -----------------------------------------------------------------------------------------------------------
-
-
-def test_early_taxes_are_those_of_a_smaller_budget_and_their_rank_correlation_is_spearmans():
-    pairs = [pair(seed=seed, sharpened=share) for seed, share in enumerate((0.0, 0.2, 0.5, 0.7, 0.9))]
-    found = early_estimate(pairs, 8, 32)
-    for (_, early, late), (base, post) in zip(found.pairs, pairs, strict=True):
-        assert early == pytest.approx(compare(base, post, 8, draws=1).tax_s.point)
-        assert late == pytest.approx(compare(base, post, 32, draws=1).tax_s.point)
-    ranks = [np.argsort(np.argsort([row[i] for row in found.pairs])) for i in (1, 2)]
-    squares = int(((ranks[0] - ranks[1]) ** 2).sum())
-    assert found.rho == pytest.approx(1 - 6 * squares / (5 * 24))  # Spearman without ties
-
-
-def test_two_pairs_have_no_rank_correlation():
-    found = early_estimate([pair(), pair(seed=1)], 4, 16)
-    assert found.rho is None
-    assert found.reason == "2 pairs with both taxes; three are needed"
 
 
 # Routing --------------------------------------------------------------------------------------------------------------
@@ -446,7 +491,8 @@ def test_the_command_correlates_early_and_late_taxes_over_pairs(files, tmp_path)
     text = output_of("tax", *files, "--draws", "10", *more, "--json")
     told = json.loads(text)["early"]
     assert [row[0] for row in told["pairs"]] == ["base / post", "base-1 / post-1", "base-2 / post-2"]
-    assert -1 <= told["rho"] <= 1
+    assert (told["early"], told["late"]) == (8, 32)
+    assert -1 <= told["low"] <= told["rho"] <= told["high"] <= 1
 
 
 @pytest.mark.slow
@@ -457,11 +503,15 @@ def test_every_command_in_the_documents_works(tmp_path, monkeypatch):
     for size, seed in (("1b", 1), ("7b", 2)):
         for counts in pair(n=64, seed=seed):
             write(tmp_path / f"{counts.name}-{size}.csv", counts)
-    text = (Path(__file__).resolve().parents[2] / "docs" / "passk.md").read_text()
+    for name in ("ppo", "ptgs"):
+        (tmp_path / f"{name}.csv").write_text((tmp_path / "post.csv").read_text().replace(",64,64", f",64,{len(name)}"))
+    root = Path(__file__).resolve().parents[2]
+    shutil.copytree(root / "examples" / "tax", tmp_path / "examples" / "tax")
+    text = (root / "docs" / "passk.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     commands = [line for language, block in blocks if not language for line in block.splitlines()]
     commands = [line for line in commands if line.startswith("handoff ")]
-    assert len(commands) == 10
+    assert len(commands) == 14
     for line in commands:
         assert output_of(*shlex.split(line)[1:]), line
     for language, block in blocks:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 from kit import paper_tables
-from kit.command import invoke
+from kit.command import invoke, output_of
 from kit.tables import write_csv
 
 from handoff.errors import HandoffError, UsageError
 from handoff.estimation.estimands import estimand
 from handoff.estimation.method import Intervals
 from handoff.estimation.table import Table
+from handoff.planning.pairing import learned
 from handoff.planning.population import Design, centre, from_guesses, from_pilot, spread_out
 from handoff.planning.power import curve, question, simulate
 
@@ -275,3 +277,47 @@ def test_csv_tables_are_plain_enough_for_any_reader(files: dict[str, Path]) -> N
         rows = list(csv.DictReader(file))
     assert len(rows) == 480
     assert sum(int(row["arrived"]) for row in rows if row["reacher"] == "rl" and row["solver"] == "sft") == 99
+
+
+def test_the_pairing_of_a_pilot_is_learned_whatever_its_tasks_are() -> None:
+    for pairing in (0.0, 0.5, 1.0):
+        truth = attrs.evolve(
+            from_guesses({"a": 0.5, "b": 0.6}, {(w, r): 0.6 for w in "ab" for r in "ab"}, types=4, pairing=pairing),
+            tasks_G=(60,) * 4, slots=6,
+        )  # fmt: skip
+        pilot = truth.draw(np.random.default_rng([3, round(10 * pairing)]))
+        told = learned(pilot, from_pilot(pilot))
+        assert told.learned
+        assert told.error is not None
+        assert abs(told.share - pairing) <= 4 * told.error + 0.1
+        assert told.error < 0.1
+
+
+def test_a_pilot_with_one_slot_per_task_does_not_tell_the_pairing() -> None:
+    pilot = attrs.evolve(
+        from_guesses({"a": 0.5, "b": 0.6}, {(w, r): 0.6 for w in "ab" for r in "ab"}), tasks_G=(5,) * 6
+    )
+    table = pilot.draw(np.random.default_rng(1))
+    told = learned(table, from_pilot(table))
+    assert (told.share, told.learned, told.error) == (0.5, False, None)
+    assert "too small to tell" in str(told)
+
+
+def test_two_arms_that_act_as_one_are_fully_paired_and_opposite_ones_not_at_all() -> None:
+    # One task, four slots, rates of one half: the products of deviations add up to 4 x 1/4 of a possible 3 x 1/4.
+    arrived_WTS = np.array([[[True, True, False, False]] * 4] * 2)
+    table = Table(tuple("ab"), tuple("ab"), tuple("stuv"), ("x",) * 4, (0, 1, 2, 3), arrived_WTS,
+                  np.zeros((2, 2, 4, 4), bool))  # fmt: skip
+    assert learned(table, from_pilot(table)).share == 1
+    arrived_WTS = np.array([[[True, True, False, False]] * 4, [[False, False, True, True]] * 4])
+    assert learned(attrs.evolve(table, arrived_WTS=arrived_WTS), from_pilot(table)).share == 0
+
+
+def test_the_plan_of_a_pilot_says_which_pairing_it_used(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    policies = ("-p", "a=noisy:0.5", "-p", "b=noisy:0.2", "--cross", "a,b")
+    output_of("run", "sokoban", *policies, "--tasks", "6", "--slots", "4", "--out", run, "-q", "--workers", "0")
+    arguments = ("plan", "--pilot", run, "--half-width", "0.4", "--repeats", "10", "--max-tasks", "3")
+    assert re.search(r"^pairing [01]\.\d\d, (learned|assumed)", output_of(*arguments))
+    assert "pairing" not in json.loads(output_of(*arguments, "--pairing", "0.5", "--json"))
+    assert set(json.loads(output_of(*arguments, "--json"))["pairing"]) == {"share", "error", "learned"}

@@ -14,7 +14,8 @@ from handoff.passk.counts import Counts
 from handoff.passk.routing import route
 from handoff.protocols.frontier import study
 from handoff.protocols.frontier.failures import Failures
-from handoff.report.format import Measure, told
+from handoff.report import more
+from handoff.report.format import PAPER, Measure, told
 from handoff.report.report import Options
 from handoff.report.study import document as numbers
 from handoff.report.study import sentences
@@ -77,9 +78,41 @@ def test_a_report_of_differences_that_are_not_resolved_claims_no_direction(tmp_p
         assert gap.low is not None
         assert gap.point > 0 >= gap.low
     for name, said in document.sentences.items():
-        text = " ".join(said).replace("Not resolved: neither", "neither")
+        text = " ".join(said).replace("Not resolved: neither", "neither").replace(PAPER, "")
         claims = DIRECTIONS.findall(text)
         assert not claims, f"{name}: {text}"
+
+
+def of_four(folder: Path, resolved: bool) -> Path:
+    """Four checkpoints in both roles: each wins on what the one before it cannot, or rl alone on one slot more."""
+    names = ("base", "sft", "dpo", "rl")
+    table = report_runs.table(
+        names, names,
+        lambda w, t, s: w > s if resolved else (t + s) % 2 == 0 or (w == 3 and t == 0),
+        lambda w, r, t, s: r > s if resolved else (t + 2 * s) % 4 < 2 or (r == 3 and t == 3),
+        ["a"] * 8 + ["b"] * 8,
+    )  # fmt: skip
+    return report_runs.write(folder / "run", table)
+
+
+@pytest.mark.parametrize("order", [None, ["base", "sft", "dpo", "rl"]], ids=["unordered", "ladder"])
+def test_what_lies_beside_the_plain_numbers_claims_a_direction_only_where_one_is_resolved(
+    order: list[str] | None, tmp_path: Path
+) -> None:
+    said = {}
+    for resolved in (False, True):
+        folder = of_four(tmp_path / str(resolved), resolved)
+        document = numbers.document(study.load(folder), Options(Intervals(draws=500), order, more=True))
+        assert document.more is not None
+        said[resolved] = " ".join(more.sentences(document.more)).replace(PAPER, "")
+    assert not DIRECTIONS.findall(said[False]), said[False]
+    counts = {resolved: [int(n) for n in re.findall(r"(\d+) are resolved", text)] for resolved, text in said.items()}
+    assert set(counts[False]) == {0}
+    assert all(counts[True])
+    if order is not None:
+        rungs = [said[resolved].partition("Over the whole ladder")[0] for resolved in (False, True)]
+        assert rungs[0].count("not resolved") == 9  # three steps, each in reaching, solving and at the endpoint
+        assert rungs[1].count("not resolved") < 9
 
 
 def test_a_report_of_a_tax_that_is_not_resolved_claims_no_direction() -> None:

@@ -15,8 +15,10 @@ from kit.runs import play
 
 from handoff.cli.tax import page_path
 from handoff.errors import StoreError, UsageError
-from handoff.passk.comparison import compare, early_estimate
+from handoff.passk.comparison import compare
 from handoff.passk.counts import Counts
+from handoff.passk.early import early_estimate
+from handoff.passk.pairs import Pair
 from handoff.passk.routing import route
 from handoff.protocols.rollouts import study as rollouts_study
 from handoff.report.tax import document as tax_numbers
@@ -35,7 +37,8 @@ def counts(name: str, successes: Sequence[int], n: int = 32) -> Counts:
 
 def document(base: Counts, post: Counts, pairs: Sequence[tuple[Counts, Counts]] = (), **given: Any) -> TaxDocument:
     compared = compare(base, post, draws=200, **given)
-    early = early_estimate([(base, post), *pairs]) if pairs else None
+    named = [Pair(one, other) for one, other in ((base, post), *pairs)]
+    early = early_estimate(named, splits=20) if pairs else None
     routed = route(base, post, compared.budget, max(2, compared.budget // 4), pilots=20)
     return tax_numbers.document(base, post, compared, routed, early, pairs)
 
@@ -154,9 +157,15 @@ def test_the_sentences_state_the_numbers_of_three_tasks_worked_out_by_hand() -> 
     )
 
 
+def test_the_paper_of_the_equations_is_named_in_full() -> None:
+    told = document(counts("base", SPREAD), counts("post", SHARP))
+    for text in (page.render(told), " ".join(page.content(told).notes)):
+        assert "Equations and tables are numbered as in “Sharpening Tax in Post-Training”." in text
+
+
 def test_an_interval_without_width_is_flagged() -> None:
     same = counts("base", SPREAD)
-    text = page.render(document(same, counts("post", SPREAD)))
+    text = page.render(document(same, counts("post", SPREAD), method="paper"))
     assert "<b>0.000</b> <i>all draws alike</i><span>[0.000, 0.000]</span>" in text  # Tax_S of a policy against itself
 
 
@@ -184,7 +193,8 @@ def test_further_pairs_are_points_of_the_trade_off_and_of_the_early_estimate() -
         expected = (base.c_T > 0).mean() - (post.c_T > 0).mean()  # pass@K with K = n is whether there is a success
         assert row.coverage_lost.point == pytest.approx(expected)
     text = page.render(numbers)
-    assert "Tax_S at 8 rollouts against Tax_S at 32: their rank correlation over 3 pairs is" in text
+    # 32 rollouts: 8 for the early tax, and 24 others.
+    assert "Tax_S from 8 rollouts against Tax_S at 24 from the others has the rank correlation" in text
     assert text.count("b1 → p1") >= 2
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "transport": ("transport", "three", "--external", "other", *FAST),
     "rollouts": ("report", "rollouts"),
     "tax": ("tax", "rollouts#base", "rollouts#rl", *FAST),
+    "tax of pairs": ("tax", "rollouts#base", "rollouts#rl", "rollouts#cool", "--more", *FAST),
     "audit": ("audit", "rollouts", "--records-only"),
     "run": ("run", "sokoban", "-p", "a=noisy:0.5", "--cross", "a", "--tasks", "3", "--slots", "1", "--dry-run"),
     "plan": (
@@ -50,7 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # fmt: skip
         report_runs.write(folder / name, table, prefix=prefix)
     play(
-        folder / "rollouts", "rollout", "sokoban", "-p", "base=noisy:0.6", "-p", "rl=noisy:0.2", "--tasks", "6",
+        folder / "rollouts", "rollout", "sokoban", "-p", "base=noisy:0.6", "-p", "rl=noisy:0.2",
+        "-p", "cool=noisy:0.4", "--tasks", "6",
         "-n", "8", "--budget", "12",
     )  # fmt: skip
     return folder

@@ -106,7 +106,7 @@ def _transport(study: Study, table: Table, external: Study, options: Options) ->
     external.require_consistent()
     contrast = next(iter(contrasts(table, options.order)), None)
     if contrast is None:
-        raise UsageError("a prediction (Eq. 10) needs two reachers and two solvers; this run has fewer")
+        raise UsageError("a prediction needs two reachers and two solvers; this run has fewer")
     return transport(
         study.sample(),
         external.sample(),

@@ -292,8 +292,9 @@ def failures(table: values.FailureTable) -> Iterator[str]:
 
 def method(intervals: Intervals) -> str:
     names = {
-        "rescaled": "rescaled task-stratified paired bootstrap, Student's t percentiles; rates: Wilson's score on the "
-        "trials that their variance is worth",
+        "rescaled": "Student's t on the jackknife variance and one discordant episode, or the percentiles of the "
+        "rescaled task-stratified paired bootstrap where they reach farther; rates: Wilson's score on the trials that "
+        "their variance is worth",
         "paper": "ordinary task-stratified paired bootstrap, percentiles, as in the paper",
     }
     return (

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from handoff.estimation.bootstrap import Estimate
+from handoff.estimation.estimands import PAPER
 from handoff.estimation.method import Intervals
 from handoff.estimation.more import More
 from handoff.protocols.frontier.failures import Failures
@@ -425,6 +426,7 @@ class StudyDocument:
         nothing: Json = {"intervals": None, "contrasts": [], "tables": None, "curves": None, "failures": None}
         return {
             "format": FORMAT,
+            "paper": PAPER,
             "run": plain(self.run),
             **self.counts,
             "incomplete": self.incomplete,

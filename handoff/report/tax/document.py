@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from handoff.passk.comparison import EarlyEstimate, TaxComparison, compare, ranked
+from handoff.passk.comparison import TaxComparison, compare, ranked
 from handoff.passk.counts import Counts
+from handoff.passk.early import EarlyEstimate
 from handoff.passk.routing import Routing
 from handoff.report.tax import sentences
 from handoff.report.tax.values import BINS, SuccessRates, TaxDocument, Trade
@@ -25,7 +26,9 @@ def document(
     pairs: Sequence[tuple[Counts, Counts]] = (),
 ) -> TaxDocument:
     """All numbers of a comparison; further ``pairs`` take part in the trade-off."""
-    others = [compare(one, other, draws=compared.draws, seed=compared.seed) for one, other in pairs]
+    others = [
+        compare(one, other, draws=compared.draws, seed=compared.seed, method=compared.interval) for one, other in pairs
+    ]
     names = (compared.base.name, compared.post.name)
     numbers = TaxDocument(
         compared,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handoff.passk.comparison import TaxComparison, TaxEstimate
+from handoff.passk.comparison import TaxComparison
+from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
 from handoff.report import plots
 from handoff.report.format import (
     Measure,
@@ -31,20 +33,22 @@ def figures(document: TaxDocument) -> dict[str, list[Figure]]:
         "parts": [parts(document.comparison)],
         "tasks": [contributions(document), success_rates(document)],
         "trade": [trade(document)],
-        "early": [early(document)],
+        "early": [early(document.early)],
         "routing": [routing(document)],
     }
     return {section: [figure for figure in some if figure is not None] for section, some in every.items()}
 
 
-def _series(name: str, style: int, points: Sequence[float], bands: Sequence[tuple[float, float]]) -> Series:
+def series(name: str, style: int, points: Sequence[float], bands: Sequence[tuple[float, float]]) -> Series:
+    """A curve over k = 1 ... K with its band."""
     both = enumerate(zip(points, bands, strict=True), start=1)
     return Series(name, style, [(k, Measure(None, point, *ends)) for k, (point, ends) in both])
 
 
-def _curves(series: Sequence[Series], dashed: int | None = None) -> Canvas:
+def curves(lines: Sequence[Series], dashed: int | None = None) -> Canvas:
+    """Curves over k in percent, with a vertical line at ``dashed``."""
     return plots.curves(
-        series, rate_with_interval, y=(0, 100), below="rollouts k", at="at k = {}", log=True, dashed=dashed
+        lines, rate_with_interval, y=(0, 100), below="rollouts k", at="at k = {}", log=True, dashed=dashed
     )
 
 
@@ -53,19 +57,17 @@ def pass_at(document: TaxDocument) -> Figure:
     crossing = document.comparison.crossover
     words = f"; at the dashed line (k = {crossing}) {document.names[0]} first covers more" if crossing else ""
     caption = f"pass@k in percent of tasks, at least one of k rollouts succeeds{words}. Bands are pointwise intervals."
-    series = [
-        _series(name, style, one.pass_at_k, one.pass_at_k_band) for style, (name, one) in enumerate(document.sides)
-    ]
-    return _curves(series, crossing).figure("fig-pass-at", "pass@k of both policies", caption)
+    lines = [series(name, style, one.pass_at_k, one.pass_at_k_band) for style, (name, one) in enumerate(document.sides)]
+    return curves(lines, crossing).figure("fig-pass-at", "pass@k of both policies", caption)
 
 
 def pass_hat(document: TaxDocument) -> Figure:
     """pass^k of both."""
     caption = "pass^k in percent of tasks: all of k rollouts succeed. Bands are pointwise intervals."
-    series = [
-        _series(name, style, one.pass_hat_k, one.pass_hat_k_band) for style, (name, one) in enumerate(document.sides)
+    lines = [
+        series(name, style, one.pass_hat_k, one.pass_hat_k_band) for style, (name, one) in enumerate(document.sides)
     ]
-    return _curves(series).figure("fig-pass-hat", "pass^k of both policies", caption)
+    return curves(lines).figure("fig-pass-hat", "pass^k of both policies", caption)
 
 
 def by_budget(compared: TaxComparison) -> Figure | None:
@@ -188,9 +190,8 @@ def trade(document: TaxDocument) -> Figure:
     return canvas.figure("fig-trade", "Coverage lost against efficiency gained", caption)
 
 
-def early(document: TaxDocument) -> Figure | None:
-    """Tax_S at few rollouts against Tax_S at many, a numbered point per pair."""
-    one = document.early
+def early(one: EarlyEstimate | None) -> Figure | None:
+    """Tax_S at few rollouts against Tax_S at many others, a numbered point per pair."""
     if one is None:
         return None
     dots = [
@@ -200,9 +201,10 @@ def early(document: TaxDocument) -> Figure | None:
     ]
     if not dots:
         return None
-    names = (f"Tax_S at {one.early} rollouts", f"Tax_S at {one.late}")
+    names = (f"Tax_S at {one.early} rollouts", f"Tax_S at {one.late} others")
     caption = (
-        f"Early and late estimates of Tax_S, a point per pair; on the dashed line they agree ({names[1]} upwards)."
+        f"Early and late estimates of Tax_S from different rollouts, means over splits, a point per pair; on the "
+        f"dashed line they agree ({names[1]} upwards)."
     )
     canvas = plots.scatter(dots, names, decimal_with_interval, scale=1.0, diagonal=True)
     return canvas.figure("fig-early", "Early estimates", caption)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from handoff.passk.comparison import TaxEstimate
+from handoff.passk.estimators import TaxEstimate
+from handoff.passk.tax import PAPER
 from handoff.report import html
-from handoff.report.format import arrow, decimal, interval, percent, points
+from handoff.report.format import arrow, decimal, interval, numbered_as_in, percent, points
 from handoff.report.sheet import Card, Content, Fact, Section
 from handoff.report.tax import figures, sentences, tables
 from handoff.report.tax.values import TaxDocument
@@ -63,7 +64,7 @@ def content(document: TaxDocument) -> Content:
             Fact("Budget", f"K = {compared.budget} rollouts per task"),
             *(Fact(name, sentences.source(side), style) for style, (name, side) in enumerate(document.sides)),
         ],
-        notes=[*words["intervals"], CURVES],
+        notes=[*words["intervals"], CURVES, numbered_as_in(PAPER)],
     )
 
 

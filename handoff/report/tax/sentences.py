@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from handoff.passk.comparison import PolicyCurves, TaxComparison
+from handoff.passk.early import EarlyEstimate
 from handoff.report.format import (
     Measure,
     decimal,
     decimal_with_interval,
     gap_with_interval,
+    interval,
     percent,
     plural,
     rate_with_interval,
@@ -27,7 +29,7 @@ def sentences(document: TaxDocument) -> dict[str, list[str]]:
         "parts": list(parts(document)),
         "tasks": list(tasks(document)),
         "trade": [trade(document), *_pairs(document)],
-        "early": list(early(document)),
+        "early": list(early(document.early) if document.early is not None else early_alone(document.comparison)),
         "routing": list(routing(document)),
         "intervals": [intervals(document.comparison)],
     }
@@ -132,14 +134,33 @@ def _pairs(document: TaxDocument) -> Iterator[str]:
         yield f"Of {len(rows)} pairs, {both} gained efficiency and lost coverage, by intervals on one side of zero."
 
 
-def early(document: TaxDocument) -> Iterator[str]:
-    compared, pairs = document.comparison, document.early
-    if pairs is not None:
-        correlation = f"their rank correlation over {plural(len(pairs.pairs), 'pair')} is {decimal(pairs.rho, 3)}"
-        if pairs.rho is None:
-            correlation = f"there is no rank correlation ({pairs.reason})"
-        yield f"Tax_S at {pairs.early} rollouts against Tax_S at {pairs.late}: {correlation}."
-    elif compared.budget >= 16:
+def early(one: EarlyEstimate) -> Iterator[str]:
+    """How well the early tax orders the pairs, from rollouts that the late one does not share."""
+    if one.rho is None:
+        taxes = f"Tax_S at {one.early} rollouts against Tax_S at {one.late} others"
+        yield f"{taxes} has no rank correlation ({one.reason})."
+        return
+    over_splits = Measure(None, one.rho, one.low, one.high)
+    yield (
+        f"Each task's rollouts are split at random: Tax_S from {one.early} rollouts against Tax_S at {one.late} from "
+        f"the others has the rank correlation {decimal_with_interval(over_splits, 2)} over "
+        f"{plural(len(one.pairs), 'pair')} and {plural(one.splits, 'split')}."
+    )
+    if one.pairs_low is not None:
+        over_pairs = Measure(None, one.rho, one.pairs_low, one.pairs_high)
+        yield f"With the pairs drawn, too, it lies in {interval(over_pairs, 1.0, 2)}."
+    if one.excluded:
+        yield f"{plural(one.excluded, 'split')} had none."
+    if one.rho_of_same_rollouts is not None:
+        yield (
+            f"Both taxes from the same rollouts share their noise and foretell nothing; their rank correlation is "
+            f"{decimal(one.rho_of_same_rollouts, 2)}."
+        )
+
+
+def early_alone(compared: TaxComparison) -> Iterator[str]:
+    """The early tax of one pair."""
+    if compared.budget >= 16:
         at_8, at_last = (decimal_with_interval(compared.tax_s_by_k[k - 1]) for k in (8, compared.budget))
         yield (
             f"At 8 rollouts Tax_S is {at_8}, at {compared.budget} it is {at_last}. "
@@ -165,6 +186,11 @@ def routing(document: TaxDocument) -> Iterator[str]:
 
 
 def intervals(compared: TaxComparison) -> str:
+    if compared.interval == "jackknife":
+        return (
+            f"Intervals are at {compared.level:.0%}: Student's t on the jackknife over tasks, and Wilson's score for "
+            "rates; both policies' counts of a task come together. Bands are pointwise."
+        )
     return (
         f"Intervals are {compared.level:.0%} percentiles of {plural(compared.draws, 'bootstrap draw')} of tasks, "
         f"seed {compared.seed}; both policies' counts of a drawn task come together. Bands are pointwise."

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import attrs
 
-from handoff.passk.comparison import Contribution, TaxEstimate
+from handoff.passk.comparison import Contribution
+from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
+from handoff.passk.routing import RoutedCoverage
 from handoff.report import sheet
-from handoff.report.format import Measure, arrow, decimal, percent
+from handoff.report.format import Measure, arrow, decimal, interval, percent
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow
 from handoff.report.tax.values import TaxDocument, budgets, measure
 
@@ -19,8 +22,8 @@ def sheets(document: TaxDocument) -> dict[str, list[Sheet]]:
         "parts": [parts(document)],
         "tasks": [*extremes(document), rates(document)],
         "trade": [trade(document)],
-        "early": early(document),
-        "routing": [routing(document)],
+        "early": early(document.early),
+        "routing": [routing(document), *routed(document)],
     }
 
 
@@ -124,18 +127,23 @@ def trade(document: TaxDocument) -> Sheet:
     return Sheet("What was lost in coverage and gained in efficiency, in points", columns, rows)
 
 
-def early(document: TaxDocument) -> list[Sheet]:
-    one = document.early
+def early(one: EarlyEstimate | None) -> list[Sheet]:
+    """Early and late taxes of every pair, and their rank correlation."""
     if one is None:
         return []
     rows = [
         SheetRow(f"{place} {name}", (SheetCell(decimal(first, 3)), SheetCell(decimal(second, 3))))
         for place, (name, first, second) in enumerate(one.pairs, start=1)
     ]
-    rho = SheetCell(decimal(one.rho, 3), note=one.reason)
-    rows.append(SheetRow("rank correlation", (rho, EMPTY), divided=True))
+    over_splits = Measure(None, one.rho, one.low, one.high, note=one.reason)
+    over_pairs = Measure(None, one.rho, one.pairs_low, one.pairs_high)
+    rows += [
+        SheetRow("rank correlation, over splits", (sheet.quantity(over_splits, 2), EMPTY), divided=True),
+        SheetRow("over splits and pairs", (SheetCell("", interval=interval(over_pairs, 1.0, 2)), EMPTY)),
+        SheetRow("of the same rollouts (foretells nothing)", (SheetCell(decimal(one.rho_of_same_rollouts, 2)), EMPTY)),
+    ]
     columns = ("pair", f"Tax_S({one.early})", f"Tax_S({one.late})")
-    return [Sheet("Early and late estimates", columns, tuple(rows))]
+    return [Sheet("Early and late estimates, from different rollouts", columns, tuple(rows))]
 
 
 def routing(document: TaxDocument) -> Sheet:
@@ -158,6 +166,26 @@ def routing(document: TaxDocument) -> Sheet:
         f"the coverage that {k} rollouts in all would buy"
     )
     return Sheet(title, ("rule", "pass@1", f"pass@{k}", "to base", "cost", "equal cost"), rows)
+
+
+#: Headings of :func:`routing_gains`.
+ROUTING_GAINS = ("less base", "less post", "less random", "less post, equal cost")
+
+
+def routing_gains(one: RoutedCoverage) -> tuple[SheetCell, ...]:
+    """What the tax rule gains over other rules, in points."""
+    equal = one.equal_cost_over_post
+    return (*map(gap, (one.over_base, one.over_post, one.over_random)), EMPTY if equal is None else gap(equal))
+
+
+def routed(document: TaxDocument) -> list[Sheet]:
+    """The coverage of the tax rule with intervals, where it is wanted."""
+    one = document.routed
+    if one is None:
+        return []
+    row = SheetRow("by tax", (rate(one.tax), *routing_gains(one)))
+    title = f"pass@{one.budget} by tax, and less that of other rules in points, with intervals over tasks"
+    return [Sheet(title, ("rule", f"pass@{one.budget}", *ROUTING_GAINS), (row,))]
 
 
 def rule_names(document: TaxDocument) -> dict[str, str]:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 
 import attrs
 
-from handoff.passk.comparison import Contribution, EarlyEstimate, PolicyCurves, TaxComparison, TaxEstimate
-from handoff.passk.routing import Routing
-from handoff.report.format import Json, Measure, plain
+from handoff.passk.comparison import Contribution, PolicyCurves, TaxComparison
+from handoff.passk.early import EarlyEstimate
+from handoff.passk.estimators import TaxEstimate
+from handoff.passk.routing import RoutedCoverage, Routing
+from handoff.passk.tax import PAPER
+from handoff.report.format import OPTIONAL, Json, Measure, plain
 
 #: Bins of success rates: upper edges are inclusive, and 0 and 1 have their own bins.
 BINS = ("never", "≤ 25%", "≤ 50%", "≤ 75%", "< 100%", "always")
@@ -53,6 +56,8 @@ class TaxDocument:
     sentences: Mapping[str, list[str]] = attrs.field(factory=dict)
     #: Tasks whose rollouts are all equal, by policy; stated of policies for which these are most tasks.
     alike: Mapping[str, int] = attrs.field(factory=dict)
+    #: The coverage of the tax rule with intervals, with ``--more``.
+    routed: RoutedCoverage | None = attrs.field(default=None, metadata=OPTIONAL)
 
     @property
     def sides(self) -> tuple[tuple[str, PolicyCurves], tuple[str, PolicyCurves]]:
@@ -60,13 +65,13 @@ class TaxDocument:
         return (self.names[0], self.comparison.base), (self.names[1], self.comparison.post)
 
     def to_json(self) -> Json:
-        form: Json = plain(self)
+        form: Json = {"paper": PAPER, **plain(self)}
         return form if self.alike else {key: value for key, value in form.items() if key != "alike"}
 
 
 def measure(estimate: TaxEstimate) -> Measure:
     """An estimate in short."""
-    note = estimate.reason or estimate.interval_reason
+    note = estimate.reason or estimate.interval_reason or estimate.note
     return Measure(None, estimate.point, estimate.low, estimate.high, note=note)
 
 
