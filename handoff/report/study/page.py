@@ -10,10 +10,11 @@ from typing import Any
 
 from rich.console import Console
 
+from handoff.estimation.estimands import PAPER
 from handoff.protocols.frontier.study import Study
 from handoff.protocols.frontier.summary import summary
 from handoff.report import html, more, terminal
-from handoff.report.format import Json, Measure, interval, percent, plural, points
+from handoff.report.format import Json, Measure, interval, numbered_as_in, percent, plural, points
 from handoff.report.report import Options, Report
 from handoff.report.sheet import Card, Content, Section, Sheet, SheetCell, SheetRow
 from handoff.report.study import document as documents
@@ -63,7 +64,7 @@ class StudyReport(Report[Study, StudyDocument]):
                 for name, heading, short in SECTIONS
             ]
             + _beside(document),
-            notes=[*sentences["study"], *sentences["intervals"]],
+            notes=[*sentences["study"], *sentences["intervals"], numbered_as_in(PAPER)],
         )
 
     def page(self, study: Study, document: StudyDocument) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from handoff.estimation.method import Intervals
 from handoff.report.format import (
-    PAPER,
     Json,
     decimal,
     gap_with_interval,
@@ -64,7 +63,7 @@ def sentences(run: StudyFacts, counts: Json, results: StudyResults) -> dict[str,
         "budgets": list(budgets(tables.budgets)),
         "types": list(types(tables.types)),
         "failures": list(failures(results.failures)),
-        "intervals": [method(results.intervals), f"Equations and tables are numbered as in {PAPER}."],
+        "intervals": [method(results.intervals)],
     }
 
 
