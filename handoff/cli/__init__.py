@@ -154,6 +154,8 @@ def _refused(error: OSError) -> str:
 
 
 #: Of click 8.2 on.
+#: What the dynamic linker, and a module in C, say where memory is short.
+_NO_ROOM = ("failed to map segment", "annot allocate memory", "error return without exception set")
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
@@ -208,5 +210,13 @@ def _guarded(work: Callable[[], object]) -> int:
         return HandoffError.exit_code
     except MemoryError:
         streams.complain("out of memory: ask for less at once")
+        return HandoffError.exit_code
+    except (ImportError, SystemError) as error:
+        if not any(words in str(error) for words in _NO_ROOM):
+            raise
+        streams.complain(
+            f"a library cannot be loaded ({error}): raise the limit on memory (ulimit -v), or install the toolkit "
+            "where programs may run"
+        )
         return HandoffError.exit_code
     return 0

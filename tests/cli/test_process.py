@@ -73,3 +73,19 @@ def test_the_linear_algebra_has_one_thread_unless_the_user_says_another_number(
     if given is not None:
         environment["OPENBLAS_NUM_THREADS"] = given
     assert handoff("odd", env=environment, timeout=60).stdout == f"{threads}\n"
+
+
+@pytest.mark.parametrize("words", ["x.so: failed to map segment from shared object", "x.so: cannot allocate memory"])
+def test_a_library_that_finds_no_room_is_one_sentence(words: str, tmp_path: Path) -> None:
+    script = (
+        "import sys, builtins; load = builtins.__import__\n"
+        "def without(name, *rest, **more):\n"
+        f"    if name == 'scipy': raise ImportError({words!r})\n"
+        "    return load(name, *rest, **more)\n"
+        "builtins.__import__ = without\n"
+        "from handoff.cli import main; sys.argv[0] = 'handoff'; main(['estimate', 'none.csv'])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"handoff: a library cannot be loaded ({words}): raise the limit on memory")
+    assert len(ended.stderr.splitlines()) == 1

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from kit import hostile
+from kit.command import handoff
+from kit.installed import ROOT
 from kit.runs import records
 
 from handoff.cli import main
@@ -210,6 +212,29 @@ def test_what_an_adapter_prints_does_not_reach_standard_output(
     assert json.loads(out)["folder"] == str(tmp_path / "run")
     assert "tasks!" in err
     assert "step!" in err
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_records_that_an_adapter_changes_afterwards_stay_as_they_were_given(
+    workers: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("calm", "keeper"):
+        arguments = ("run", name, *RUN[1:], EXPERT, "--workers", workers, "--out", tmp_path / name)
+        assert ended(capsys, *arguments)[0] == 0
+    changed = [folder.joinpath("records.jsonl").read_text().count("changed") for folder in tmp_path.iterdir()]
+    assert changed == [0, 0]
+    assert ended(capsys, "audit", tmp_path / "keeper", "--workers", "0", "-q")[0] == 0
+
+
+def test_a_policy_that_closes_the_streams_ends_with_a_sentence_or_a_run_that_passes(site: Path, tmp_path: Path) -> None:
+    """In a process with streams to close."""
+    places = (site, Path(hostile.__file__).parents[1], ROOT)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    arguments = ("run", "calm", *RUN[1:], "a=bad-shuts", "--workers", "0", "--out", tmp_path / "run")
+    done = handoff(*arguments, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert handoff("audit", tmp_path / "run", "--workers", "0", "-q", env=environment, timeout=120).returncode == 0
 
 
 def test_an_adapter_that_changes_its_host_moves_no_file_and_no_mask(

@@ -347,6 +347,26 @@ class Mover(Hostile):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+class Keeper(Hostile):
+    """Keeps every record that it gave, and changes all of them at its next call."""
+
+    name: ClassVar[str] = "keeper"
+    kept: ClassVar[list[Record]] = []
+
+    def reset(self, task: Task, seed: int) -> Record:
+        return self._kept(super().reset(task, seed))
+
+    def step(self, action: str) -> Record:
+        return self._kept(super().step(action))
+
+    def _kept(self, record: Record) -> Record:
+        for earlier in Keeper.kept:
+            object.__setattr__(earlier, "won", True)
+            object.__setattr__(earlier, "observation", "changed")
+        Keeper.kept.append(record)
+        return record
+
+
 class ClosesBadly(Hostile):
     name: ClassVar[str] = "closes-badly"
 
@@ -438,6 +458,7 @@ _CLASSES: Mapping[str, type[Environment]] = {
     for cls in (
         Hostile,
         Chatty,
+        Keeper,
         Mover,
         ClosesBadly,
         Dies,
@@ -520,6 +541,13 @@ def _clearing(self: BadPolicy, requests: list[Request]) -> Any:
     return []
 
 
+def _shutting(self: Policy, requests: Sequence[Request]) -> list[Any]:
+    """Closes the standard streams, and decides."""
+    sys.stdout.close()
+    sys.stderr.close()
+    return [scripted(request, request.record.admissible[-1]) for request in requests]
+
+
 def _moving(self: BadPolicy, requests: Sequence[Request]) -> Any:
     print("HELLO")
     os.umask(0o777)
@@ -546,6 +574,7 @@ POLICIES: dict[str, type[BadPolicy]] = {
     "stops": bad_policy("stops", decide=_stopping),
     "clears": bad_policy("clears", decide=_clearing),
     "moves": bad_policy("moves", decide=_moving),
+    "shuts": bad_policy("shuts", decide=_shutting),
     "few": bad_policy("few", decide=returning([])),
     "texts": bad_policy("texts", decide=lambda self, requests: ["right" for _ in requests]),
     "status": bad_policy("status", decide=_changed(status="splendid")),
