@@ -132,6 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, {"data": [card]})
         elif self.path == "/version" and model.dialect == "vllm":
             self._send(200, {"version": model.version})
+        elif model.dialect == "pages":
+            self._raw(200, b"<!doctype html><title>Gateway</title>", {"Content-Type": "text/html"})
         elif self.path == "/health":
             self._send(503 if model.dead else 200, {})
         else:

@@ -187,6 +187,15 @@ def test_a_report_of_rollouts_counts_refusals(tmp_path: Path) -> None:
     assert f"x or a content filter refused {refused} of {len(decisions)} decisions" in shown
 
 
+def test_a_gateway_with_a_page_for_every_address_is_a_plain_server(tmp_path: Path) -> None:
+    with serving(dialect="pages") as server:
+        words = ["rollout", "sokoban", "-p", f"x=openai:{server.url}#m", "--tasks", "3", "-n", "1", "--budget", "2"]
+        play(tmp_path / "run", *words)
+        assert server.gets < 8  # it was not asked again until patience ended
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["identity"]["policies"]["x"]["engine"]["version"] is None
+
+
 @pytest.mark.parametrize("dialect", ["vllm", "plain"])
 def test_a_key_that_the_server_repeats_in_every_answer_stands_in_no_file_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str

@@ -114,6 +114,15 @@ class Server:
                     self._last_good = time.monotonic()
                     return answer
 
+    async def is_web_page(self, url: str) -> bool:
+        """Whether the server has a page for people there.  Asks once; of a failure it says no."""
+        self._open()
+        try:
+            status, _, raw = await self._send(url, None, self._timeout)
+        except (aiohttp.ClientError, OSError, BadAnswer):
+            return False
+        return status == 200 and raw.lstrip().startswith(b"<")
+
     def _end(self, error: BaseException, started: float) -> float:
         """When patience with a request that began at ``started`` ends."""
         slow_down = isinstance(error, _Later) and error.complaint.verdict is Verdict.SLOW_DOWN

@@ -350,6 +350,8 @@ async def _ask_card(server: Server, model: str) -> _Card:
         root = root.rstrip("/").rsplit("/", 1)[-1]
     version, density = None, 1.0
     try:
+        if await server.is_web_page(f"{server.root}/version"):  # of a gateway that has a page for every address
+            return _Card(model, version, limit, root, density)
         stated = await server.ask(f"{server.root}/version", None, lambda answer: str(answer.form["version"]))
         probe = json.dumps({"model": model, "prompt": _SAMPLE}).encode()
         density = len(await server.ask(f"{server.root}/tokenize", probe, answers.tokenized)) / len(_SAMPLE)
