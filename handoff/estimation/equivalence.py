@@ -50,7 +50,7 @@ class Equivalence:
 
 def require_margin(margin: float) -> None:
     """Raise :class:`~handoff.errors.UsageError` for a margin that is no share above 0."""
-    require("the margin", margin, least=0, most=2, open=True)
+    require("the margin (0.1 is ten points)", margin, least=0, most=2, open=True)
 
 
 def equivalence(ends_at: Callable[[float], tuple[float, float] | None], margin: float) -> Equivalence:
