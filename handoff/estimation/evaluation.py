@@ -134,4 +134,14 @@ def _limit(estimand: Estimand, table: Table, point: float) -> float:
     steps = [value for name, value in estimand.arguments if name.endswith("steps")]
     if steps and not any(steps) and point == 0:
         return 0.0
-    return estimand.limit if estimand.kind != "mean" or table.budget is None else float(table.budget)
+    return _budget(table, estimand.limit) if estimand.kind == "mean" else estimand.limit
+
+
+def _budget(table: Table, unknown: float) -> float:
+    """The budget of the reachers, which a table without it tells where the longest turn did not arrive."""
+    if table.budget is not None:
+        return float(table.budget)
+    if table.actions_WTS is None:
+        return unknown
+    longest = int(table.actions_WTS.max())
+    return float(longest) if (~table.arrived_WTS & (table.actions_WTS == longest)).any() else unknown

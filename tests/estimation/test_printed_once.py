@@ -106,6 +106,11 @@ def test_mean_actions_lie_between_none_and_the_budget() -> None:
     # Three tasks, t at 2 degrees of freedom or fewer: wider than the range of 0 to 10 around 4 and 7.
     assert (few.point, few.low) == (4, 0)
     assert (many.point, many.high) == (7, 10)
-    boundless = estimate(attrs.evolve(table, budget=None), means, FAST).estimates[1]
+    # A table without the budget tells it by the longest turn, where that did not arrive.
+    told = attrs.evolve(table, budget=None)
+    assert estimate(told, means, FAST).estimates[1].high == 10
+    arrived_WTS = np.ones_like(table.arrived_WTS)
+    untold = attrs.evolve(told, arrived_WTS=arrived_WTS, arrival_WTS=table.actions_WTS)
+    boundless = estimate(untold, means, FAST).estimates[1]
     assert boundless.high is not None
     assert boundless.high > 10

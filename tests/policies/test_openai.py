@@ -18,7 +18,7 @@ import attrs
 import pytest
 from kit import fault_server
 from kit.audits import checks
-from kit.command import handoff, hear_the_terminal, output_of, start
+from kit.command import handoff, hear_the_terminal, invoke, output_of, start
 from kit.fault_server import FAULTS, Model, answer, serving
 from kit.runs import forge, play, record_bytes, records
 
@@ -185,6 +185,24 @@ def test_a_report_of_rollouts_counts_refusals(tmp_path: Path) -> None:
     assert 0 < refused < len(decisions)
     shown = " ".join(output_of("report", tmp_path / "run").split())
     assert f"x or a content filter refused {refused} of {len(decisions)} decisions" in shown
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_key_with_blanks_at_its_ends_is_not_told_in_any_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, escaped: bool
+) -> None:
+    key = "sk-very-secret-0123"
+    monkeypatch.setenv("OPENAI_API_KEY", f" {key}\n")
+    told = "".join(f"\\u{ord(letter):04x}" for letter in key) if escaped else key
+    with serving(dialect="plain") as server:
+        server.canned = [(401, f'{{"error": {{"message": "no such key: {told}"}}}}'.encode(encoding), {})] * 9
+        words = ["rollout", "sokoban", "-p", f"x=openai:{server.url}#m", "--tasks", "3", "-n", "1", "--budget", "2"]
+        refused = invoke(*words, "--out", tmp_path / "run", "--workers", "0", "-q")
+        assert server.keys == {f"Bearer {key}"}
+    sentence = str(refused.exception)
+    assert "wants an API key" in sentence
+    assert key not in sentence.replace("\0", "")
 
 
 def test_a_gateway_with_a_page_for_every_address_is_a_plain_server(tmp_path: Path) -> None:

@@ -64,7 +64,8 @@ class Server:
     def __init__(self, url: str, concurrency: int, timeout: float, patience: float, api_key_env: str) -> None:
         self.url = check_url(url)
         self._timeout, self._patience, self._concurrency = timeout, patience, concurrency
-        self._key = os.environ.get(api_key_env, "")
+        # A header loses blanks at its ends, so a server repeats the key without them.
+        self._key = os.environ.get(api_key_env, "").strip()
         self._key_name = api_key_env
         if not (self._key.isascii() and self._key.isprintable()):
             raise UsageError(f"{api_key_env} holds characters that an API key cannot have")
@@ -145,7 +146,7 @@ class Server:
             form = self._parsed(raw).form
         except BadAnswer:
             form = None
-        complaint = refusals.read(status, form, self.without_key(raw.decode("utf-8", "replace")))
+        complaint = refusals.read(status, form, self.without_key(_legible(raw)))
         raise self._failure(complaint, wait, overflows)
 
     def _failure(
@@ -171,10 +172,11 @@ class Server:
         secret = self._secret
         try:
             answer = parse(raw)
-            if secret is not None and (secret.encode() in raw or b"\\" in raw):  # an escape may hide it
+            # An escape may hide it, and so may another encoding.
+            if secret is not None and any(part in raw for part in (secret.encode(), b"\\", b"\0")):
                 answer = attrs.evolve(answer, form=_without(answer.form, secret))
         except (ValueError, RecursionError):
-            text = " ".join(self.without_key(raw.decode("utf-8", "replace")).split())
+            text = " ".join(self.without_key(_legible(raw)).split())
             raise BadAnswer(f"the answer is not JSON: {text[:300] or '(empty)'}") from None
         return answer
 
@@ -271,6 +273,11 @@ class _Later(Exception):
 
 
 _HIDDEN = "***"
+
+
+def _legible(raw: bytes) -> str:
+    """The text of an answer for people.  In UTF-16 every second byte of it is 0, and a key would hide between them."""
+    return raw.decode("utf-8", "replace").replace("\0", "")
 
 
 def _without(form: Any, secret: str) -> Any:
