@@ -15,7 +15,7 @@ from handoff.estimation.table import Table
 from handoff.estimation.transport import QUANTITIES, Transport
 from handoff.planning.power import Curve
 from handoff.report import sheet
-from handoff.report.format import MINUS, NONE, numbered_as_in, percent, points
+from handoff.report.format import MINUS, NONE, numbered_as_in, percent, plural, points
 from handoff.report.sheet import EMPTY, Sheet, SheetCell, SheetRow, measure
 from handoff.report.terminal import line, show_sheet
 
@@ -41,7 +41,8 @@ def show_estimates(console: Console, table: Table, estimates: Estimates) -> None
     """All estimates with counts; the per-type ones type by type."""
     line(
         console,
-        f"{table.rows} endpoint rows: {len(table.tasks)} tasks of {len(table.types)} types, {len(table.slots)} seeds, "
+        f"{plural(table.rows, 'endpoint row')}: {plural(len(table.tasks), 'task')} of "
+        f"{plural(len(table.types), 'type')}, {plural(len(table.slots), 'seed')}, "
         f"reachers {', '.join(table.reachers)}, solvers {', '.join(table.solvers)}",
     )
     for type, group in groupby(estimates.estimates, key=lambda one: one.estimand.type):
