@@ -40,6 +40,8 @@ from handoff.estimation.table import Table
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
+#: Fewer tasks of equal weight than this are few to carry an estimand.
+FEW_CARRIERS = 5.0
 #: How a remark ends that says why percentiles took no part.
 T_ALONE = "the interval is Student's t alone"
 
@@ -184,6 +186,9 @@ def _estimate(
     if spread is None:
         return within(drawn.ends, "percentile")
     variance, limit = float(spread.variance_E[e]), float(evaluated.limits_E[e])
+    floor = float(evaluated.floors_E[e])
+    if design_freedom >= FEW:  # below, Student's t alone is wide enough
+        notes += _width_notes(variance, floor, float(spread.carriers_E[e]))
     if estimand.kind == "rate":
         tasks = ratios[0].tasks
         if tasks < 2:
@@ -199,7 +204,7 @@ def _estimate(
     if not enough:
         notes.append(f"{lost}: {T_ALONE}")
     percentiles = drawn.ends if enough else None
-    freedom, floor = float(spread.freedom_E[e]), float(evaluated.floors_E[e])
+    freedom = float(spread.freedom_E[e])
     reach = interval(point, Spread(variance, freedom, floor, design_freedom, percentiles), level)
     if reach is None:
         return without("refused: every draw gives the same value, so an interval would have no width")
@@ -232,6 +237,17 @@ def _design_freedom(evaluated: Evaluated, plan: Plan) -> list[int]:
             known[key] = sum(len(stratum.tasks) - 1 for stratum in strata)
         freedom.append(known[key])
     return freedom
+
+
+def _width_notes(variance: float, floor: float, carriers: float) -> list[str]:
+    """What simulation says of an interval's width (the coverage tables of docs/statistics.md)."""
+    if not variance > 0:
+        return []
+    if floor > variance / FEW_CARRIERS:
+        return ["next to nothing differs: the episode that is added makes much of the interval, which may be too wide"]
+    if carriers < FEW_CARRIERS:
+        return [f"few tasks carry it, no more than {FEW_CARRIERS:g} of equal weight: the interval may be too narrow"]
+    return []
 
 
 def _lone_notes(plan: Plan, estimand: Estimand, spread: Jackknife | None) -> list[str]:
