@@ -40,8 +40,6 @@ from handoff.estimation.table import Table
 EXCLUDED_LIMIT = 0.01
 #: With fewer tasks more than strata, percentiles give way to t times the standard error.
 FEW = 10
-#: Fewer tasks of equal weight than this are few to carry an estimand.
-FEW_CARRIERS = 5.0
 #: How a remark ends that says why percentiles took no part.
 T_ALONE = "the interval is Student's t alone"
 
@@ -188,7 +186,7 @@ def _estimate(
     variance, limit = float(spread.variance_E[e]), float(evaluated.limits_E[e])
     floor = float(evaluated.floors_E[e])
     if design_freedom >= FEW:  # below, Student's t alone is wide enough
-        notes += _width_notes(variance, floor, float(spread.carriers_E[e]))
+        notes += _width_notes(variance, floor)
     if estimand.kind == "rate":
         tasks = ratios[0].tasks
         if tasks < 2:
@@ -239,15 +237,11 @@ def _design_freedom(evaluated: Evaluated, plan: Plan) -> list[int]:
     return freedom
 
 
-def _width_notes(variance: float, floor: float, carriers: float) -> list[str]:
-    """What simulation says of an interval's width (the coverage tables of docs/statistics.md)."""
-    if not variance > 0:
+def _width_notes(variance: float, floor: float) -> list[str]:
+    """What simulation says of an interval's width (the near-equal designs of docs/statistics.md)."""
+    if not variance > 0 or floor <= variance / 5:
         return []
-    if floor > variance / FEW_CARRIERS:
-        return ["next to nothing differs: the episode that is added makes much of the interval, which may be too wide"]
-    if carriers < FEW_CARRIERS:
-        return [f"few tasks carry it, no more than {FEW_CARRIERS:g} of equal weight: the interval may be too narrow"]
-    return []
+    return ["next to nothing differs: the episode that is added makes much of the interval, which may be too wide"]
 
 
 def _lone_notes(plan: Plan, estimand: Estimand, spread: Jackknife | None) -> list[str]:

@@ -19,15 +19,12 @@ CHUNK = 2048
 
 @attrs.frozen(eq=False)
 class Jackknife:
-    """All arrays are NaN where leaving out one task leaves an estimand undefined."""
+    """Both arrays are NaN where leaving out one task leaves an estimand undefined."""
 
     variance_E: FloatArray
     #: Satterthwaite's degrees of freedom, at most those of the kurtosis of the tasks' contributions
     #: (:func:`~.intervals.kurtosis_freedom`); NaN also where there is no variance.
     freedom_E: FloatArray
-    #: So many tasks of equal weight would carry the variance as unevenly (L. Kish, Survey Sampling, 1965): the square
-    #: of the sum of their contributions over the sum of the squares; NaN also where there is no variance.
-    carriers_E: FloatArray
 
 
 def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
@@ -57,9 +54,8 @@ def jackknife(evaluated: Evaluated, plan: Plan) -> Jackknife:
     tasks_E = np.array([evaluated.depends_on(e).sum() for e in range(len(evaluated.estimands))])
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom_E = np.clip(variance_E**2 / squares_E - 2, 1.0, np.maximum(most_E, 1.0))
-        carriers_E = variance_E**2 / fourths_E
-        most_E = kurtosis_freedom(tasks_E, tasks_E / carriers_E)
-    return Jackknife(variance_E, np.fmin(freedom_E, most_E), carriers_E)
+        most_E = kurtosis_freedom(tasks_E, tasks_E * fourths_E / variance_E**2)
+    return Jackknife(variance_E, np.fmin(freedom_E, most_E))
 
 
 def _without_each(evaluated: Evaluated, plan: Plan) -> FloatArray:
