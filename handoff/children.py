@@ -28,7 +28,7 @@ THREADS = 2
 TERMINAL = (signal.SIGINT, signal.SIGHUP)
 
 #: Seconds in which a process that was told to end has ended.
-_MOST_WAIT = 5.0
+MOST_WAIT = 5.0
 
 
 def usable_cores() -> int:
@@ -102,22 +102,32 @@ class Children(ProcessPoolExecutor):
     def end(self) -> None:
         """End the processes at once, in the middle of a call too.  May be called twice."""
         self.shutdown(wait=False, cancel_futures=True)
-        for child in self._mine:
-            with contextlib.suppress(ValueError):  # it was closed: it is gone
-                child.kill()
+        self._kill()
         self.join()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._manager = getattr(self, "_executor_manager_thread", None) or self._manager
         super().shutdown(wait=wait, cancel_futures=cancel_futures)
 
-    def join(self) -> None:
-        """Wait until the processes have ended after :meth:`shutdown`, but not for one that does not end.
+    def join(self, seconds: float = MOST_WAIT) -> bool:
+        """Wait until the processes have ended after :meth:`shutdown`.  One that has not after ``seconds`` is killed: a
+        thread of somebody's code keeps it.  Returns whether that was so.
 
         An interpreter that exits in the moment in which the executor's thread closes its pipe ends in a traceback.
         """
-        if self._manager is not None:
-            self._manager.join(_MOST_WAIT)
+        if self._manager is None:
+            return False
+        self._manager.join(max(0.0, seconds))
+        if not self._manager.is_alive():
+            return False
+        self._kill()
+        self._manager.join(MOST_WAIT)
+        return True
+
+    def _kill(self) -> None:
+        for child in self._mine:
+            with contextlib.suppress(ValueError):  # it was closed: it is gone
+                child.kill()
 
 
 @contextlib.contextmanager

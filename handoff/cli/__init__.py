@@ -7,7 +7,9 @@ group ``handoff.commands``.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -153,9 +155,12 @@ def _refused(error: OSError) -> str:
     return f"{where}: {cause(error)}"
 
 
-#: Of click 8.2 on.
 #: What the dynamic linker, and a module in C, say where memory is short.
 _NO_ROOM = ("failed to map segment", "annot allocate memory", "error return without exception set")
+#: Bytes that numpy and scipy take of a limited address space.  With less, their OpenBLAS may try for ever, deaf to
+#: signals.
+_ROOM = 160 * 2**20
+#: Of click 8.2 on.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
@@ -164,10 +169,7 @@ def _invoke(arguments: list[str]) -> None:
     if completing:
         sys.exit(shell_complete(group, {}, "handoff", "_HANDOFF_COMPLETE", completing))
     with group.make_context("handoff", arguments) as context:
-        try:
-            os.getcwd()
-        except FileNotFoundError as error:
-            raise UsageError("the working folder was removed; change to another one") from error
+        _require_place_and_room()
         try:
             group.invoke(context)
         except SystemExit as error:
@@ -175,6 +177,21 @@ def _invoke(arguments: list[str]) -> None:
             if name not in COMMANDS and name in _commands():  # a package may end its own command so
                 raise
             raise Interrupted(f"code of a plug-in ended the program ({reason(error)})") from error
+
+
+def _require_place_and_room() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the working folder was removed; change to another one") from error
+    if "scipy" in sys.modules or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return
+    try:
+        mmap.mmap(-1, _ROOM, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
+    except OSError as error:
+        raise UsageError(
+            f"too little memory may be used: the libraries need {_ROOM // 2**20} MiB more; raise the limit (ulimit -v)"
+        ) from error
 
 
 def _guarded(work: Callable[[], object]) -> int:

@@ -23,7 +23,9 @@ CHILD_TIMEOUT_S = 600
 
 _CHILD = (
     "import json, sys; request = json.load(sys.stdin); sys.path[:] = request['path']; "
-    "import handoff.conformance.child as suite; suite.child(request)"
+    "import handoff.conformance.child as suite; suite.child(request); "
+    # A thread of the adapter would keep the process.
+    "import os; os._exit(0)"
 )
 
 

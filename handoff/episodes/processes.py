@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from handoff.children import RAISE_LIMITS, THREADS, Children, require_threads
+from handoff.children import MOST_WAIT, RAISE_LIMITS, THREADS, Children, require_threads
 from handoff.episodes.host import Host, WorkerLost
 from handoff.episodes.places import Workers
 from handoff.errors import EnvironmentFault, Interrupted, UsageError
@@ -164,6 +164,9 @@ class Processes(Workers):
                 "or ask for workers=0"
             )
         self.count = count
+        self._name = name
+        #: Workers that did not end by themselves.
+        self._kept: set[int] = set()
         self._timeout = timeout
         self._lines = [self._line(number, name, options) for number in range(count)]
         require_threads(THREADS * count + 1)
@@ -193,5 +196,12 @@ class Processes(Workers):
                 line.executor.end()
             else:
                 line.executor.shutdown(wait=False)
-        for line in self._lines:
-            line.executor.join()
+        deadline = time.monotonic() + MOST_WAIT
+        self._kept |= {line.number for line in self._lines if line.executor.join(deadline - time.monotonic())}
+
+    def remarks(self) -> list[str]:
+        if not self._kept:
+            return []
+        numbers = ", ".join(map(str, sorted(self._kept)))
+        left = f"environment {self._name!r:.60} left a thread that does not end: its worker processes ({numbers})"
+        return [f"{left} were killed after the work; start threads with daemon=True, or end them in close()"]

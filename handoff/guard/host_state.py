@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from handoff.signals import SIGNALS, loop_runs
 
@@ -52,6 +52,8 @@ class Kept:
 
     def __exit__(self, *_: object) -> None:
         sys.stdout, sys.stderr = self.streams
+        if getattr(sys.stdout, "closed", False) or getattr(sys.stderr, "closed", False):
+            sys.stdout, sys.stderr = _open(sys.stdout, 1), _open(sys.stderr, 2)
         if sys.getrecursionlimit() != self.limit:
             sys.setrecursionlimit(self.limit)
         os.umask(self.mask)
@@ -63,6 +65,15 @@ class Kept:
             warnings.filters[:] = self.filters  # type: ignore[index]
         if self.expected is not None:
             put_back(self.expected)
+
+
+def _open(stream: TextIO, number: int) -> TextIO:
+    """``stream``, or another one over the descriptor ``number``, which stays open, where ``stream`` was closed."""
+    if not stream.closed:
+        return stream
+    with contextlib.suppress(OSError):  # the descriptor was closed, too
+        return open(number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def kept() -> Kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -205,7 +206,7 @@ def _remarked(remarks: list[str]) -> Iterator[None]:
 def _located(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` with the folder of ``data`` as an absolute path, so that an audit finds it from any folder."""
     data = options.get("data")
-    if isinstance(data, str) and data and Path(data).exists():
+    if isinstance(data, str) and data and os.path.exists(data):  # no error for what is no path
         return {**options, "data": str(Path(data).absolute())}
     return dict(options)
 

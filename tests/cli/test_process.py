@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,8 @@ THREAD = """
 import threading, time, click
 @click.command()
 def odd():
-    threading.Thread(target=time.sleep, args=(300,)).start()
+    for _ in range(200):
+        threading.Thread(target=time.sleep, args=(300,)).start()
     click.echo("done")
 """
 HOSTILE = """
@@ -40,7 +42,9 @@ raise Odd
 def test_a_thread_that_never_ends_does_not_keep_the_command(tmp_path: Path) -> None:
     ended = handoff("odd", env=package(tmp_path, THREAD), timeout=60)
     assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert ended.stderr.count("a thread of a plug-in still runs") == 1
+    assert ended.stderr == (
+        "handoff: the work is done; the thread 'Thread-1 (sleep)' of a plug-in (and 199 more) still runs and is ended\n"
+    )
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(0)", "raise KeyboardInterrupt", "raise BaseException", HOSTILE])
@@ -73,6 +77,20 @@ def test_the_linear_algebra_has_one_thread_unless_the_user_says_another_number(
     if given is not None:
         environment["OPENBLAS_NUM_THREADS"] = given
     assert handoff("odd", env=environment, timeout=60).stdout == f"{threads}\n"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("check", "sokoban"), 2), (("--help",), 0)])
+def test_memory_in_which_the_libraries_would_try_for_ever_is_named_before_they_are_loaded(
+    arguments: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    """At 160 to 180 MB the import of scipy never ends, and no signal ends it."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (170_000 * 1024,) * 2)
+
+    ended = handoff(*arguments, cwd=tmp_path, timeout=60, preexec_fn=limit)
+    sentence = "handoff: too little memory may be used: the libraries need 160 MiB more; raise the limit (ulimit -v)\n"
+    assert (ended.returncode, ended.stderr) == (code, sentence if code else "")
 
 
 @pytest.mark.parametrize("words", ["x.so: failed to map segment from shared object", "x.so: cannot allocate memory"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import sys
@@ -18,7 +19,10 @@ from kit.command import handoff
 from kit.installed import ROOT
 from kit.runs import records
 
+from handoff import run
 from handoff.cli import main
+from handoff.episodes import processes
+from handoff.errors import EnvironmentFault
 from handoff.guard import watch
 from handoff.guard.watch import TimedOut, alarm
 
@@ -52,6 +56,12 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
     code = caught.value.code
     assert isinstance(code, int)
     return code, shown.out, shown.err
+
+
+def outside(site: Path) -> dict[str, str]:
+    """Variables under which a new process has the hostile adapters and policies."""
+    places = (site, Path(hostile.__file__).parents[1], ROOT)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
 
 
 def sentence(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 3) -> str:
@@ -228,13 +238,90 @@ def test_records_that_an_adapter_changes_afterwards_stay_as_they_were_given(
 
 def test_a_policy_that_closes_the_streams_ends_with_a_sentence_or_a_run_that_passes(site: Path, tmp_path: Path) -> None:
     """In a process with streams to close."""
-    places = (site, Path(hostile.__file__).parents[1], ROOT)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    environment = outside(site)
     arguments = ("run", "calm", *RUN[1:], "a=bad-shuts", "--workers", "0", "--out", tmp_path / "run")
     done = handoff(*arguments, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert handoff("audit", tmp_path / "run", "--workers", "0", "-q", env=environment, timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "words"),
+    [
+        ("calm", "bad-shuts-and-fails", "policy 'a' (kit.hostile.Bad_shuts_and_fails): decide() raised ValueError: "),
+        ("shuts-and-fails", "expert", "environment 'shuts-and-fails', task start-"),
+    ],
+)
+def test_a_failure_is_told_by_a_command_whose_streams_a_plug_in_closed(
+    name: str, policy: str, words: str, site: Path, tmp_path: Path
+) -> None:
+    arguments = ("run", name, *RUN[1:], f"a={policy}", "--workers", "0", "--out", tmp_path / "run")
+    done = handoff(*arguments, env=outside(site), timeout=120)
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"handoff: {words}")
+    assert "raised ValueError: boom" in line
+    assert " of 12 records are owed" in line
+
+
+def test_the_threads_of_an_adapter_are_named_once_and_do_not_keep_the_command(site: Path, tmp_path: Path) -> None:
+    arguments = ("run", "spins", *RUN[1:], EXPERT, "--workers", "0", "--out", tmp_path / "run")
+    done = handoff(*arguments, env=outside(site), timeout=120)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("handoff: the work is done; the thread 'Thread-")
+    assert line.endswith(f" of a plug-in ({hostile.__file__}) (and 2 more) still runs and is ended")
+
+
+def test_a_worker_that_a_thread_of_its_adapter_keeps_is_killed_with_a_remark(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "MOST_WAIT", 0.5)
+    before = set(multiprocessing.active_children())
+    arguments = [*RUN[1:], EXPERT, "--workers", "2", "--out", tmp_path / "run"]
+    arguments.remove("-q")
+    code, _, err = ended(capfd, "run", "spins", *arguments)
+    assert code == 0
+    words = " ".join(err.split())
+    assert words.count("environment 'spins' left a thread that does not end: its worker processes (") == 1
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_a_run_whose_folder_an_adapter_removes_says_that_its_records_are_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    monkeypatch.setattr(hostile.Removes, "folder", folder)
+    arguments = ("run", "removes", *RUN[1:], EXPERT, "--workers", "0", "--out", folder)
+    assert sentence(capsys, *arguments, code=2) == (
+        f"handoff: cannot write run folder {folder}: somebody removed it, and all its records are gone. "
+        "Type the same command again to start anew"
+    )
+    monkeypatch.setattr(hostile.Removes, "folder", None)
+    assert ended(capsys, *arguments)[0] == 0
+
+
+def test_a_step_that_swallows_the_time_out_is_late_where_an_event_loop_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostile.Deaf, "seconds", 0.4)
+
+    async def notebook() -> None:
+        run("deaf", policies={"a": "expert"}, cross=["a"], tasks=3, workers=0, step_timeout=0.1, out=tmp_path / "run")
+
+    with pytest.raises(EnvironmentFault, match=r"step\(\) has not returned for 0.1 s \(--step-timeout\)"):
+        asyncio.run(asyncio.wait_for(notebook(), timeout=60))
+
+
+@pytest.mark.parametrize("data", ["x" * 5000, "a b/../c", "gs://bucket/games"])
+def test_a_text_that_is_no_path_is_kept_as_it_was_given(
+    data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (*RUN[1:], EXPERT, "--env-option", f"data={data}", "--workers", "0", "--out", tmp_path / "run")
+    code, _, err = ended(capsys, "run", "named", *arguments)
+    assert code == 0, err
+    assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["host"]["options"]["data"] == data
 
 
 def test_an_adapter_that_changes_its_host_moves_no_file_and_no_mask(
@@ -385,12 +472,16 @@ def test_doctor_says_what_a_plug_ins_policy_does(capsys: pytest.CaptureFixture[s
     assert line.startswith("handoff: policy 'a' (kit.hostile.Bad_exits): decide() raised SystemExit: 0")
 
 
-@pytest.mark.parametrize(("name", "code"), [("step-raises", 3), ("reset-refuses", 1)])
+@pytest.mark.parametrize(
+    ("name", "code", "command"),
+    [("step-raises", 3, "run"), ("reset-refuses", 1, "run"), ("reset-refuses", 1, "rollout")],
+)
 def test_an_audit_ends_where_the_adapter_fails_and_fails_where_a_task_is_refused(
-    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, code: int, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hostile.Hostile.mended = True
-    arguments = ("run", name, *RUN[1:], EXPERT, "--workers", "0", "--out", tmp_path / "run")
+    size = RUN[1:] if command == "run" else ("-n", "2", "--tasks", "3", "-q", "-p")
+    arguments = (command, name, *size, EXPERT, "--workers", "0", "--out", tmp_path / "run")
     assert ended(capsys, *arguments)[0] == 0
     hostile.Hostile.mended = False
     audit = ("audit", tmp_path / "run", "--workers", "0", "-q")

@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import io
 import os
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -408,12 +410,58 @@ class Deaf(Hostile):
     """Takes its time once, and lets nothing end that."""
 
     name: ClassVar[str] = "deaf"
+    seconds: ClassVar[float] = 3.0
 
     def step(self, action: str) -> Record:
         if self.fires():
             with contextlib.suppress(BaseException):
-                time.sleep(3)
+                time.sleep(self.seconds)
         return super().step(action)
+
+
+class Spins(Hostile):
+    """Starts threads that nobody ends."""
+
+    name: ClassVar[str] = "spins"
+    threads: ClassVar[int] = 3
+
+    def reset(self, task: Task, seed: int) -> Record:
+        for _ in range(Spins.threads):
+            Spins.threads -= 1
+            threading.Thread(target=hanging).start()
+        return super().reset(task, seed)
+
+
+class ShutsAndFails(Hostile):
+    """Closes the standard streams, and fails."""
+
+    name: ClassVar[str] = "shuts-and-fails"
+
+    def step(self, action: str) -> Record:
+        sys.stdout.close()
+        sys.stderr.close()
+        raise ValueError("boom")
+
+
+class Removes(Hostile):
+    """Removes the run folder."""
+
+    name: ClassVar[str] = "removes"
+    folder: ClassVar[Path | None] = None
+
+    def step(self, action: str) -> Record:
+        if self.folder is not None and self.fires():
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return super().step(action)
+
+
+class Named(Hostile):
+    """Takes a text that is no path under the name of a path."""
+
+    name: ClassVar[str] = "named"
+
+    def __init__(self, data: str = "") -> None:
+        self.data = data
 
 
 class AsksMutely(Hostile):
@@ -465,6 +513,10 @@ _CLASSES: Mapping[str, type[Environment]] = {
         Hangs,
         Stubborn,
         Deaf,
+        Spins,
+        ShutsAndFails,
+        Removes,
+        Named,
         AsksMutely,
         Lists,
         Interrupts,
@@ -548,6 +600,11 @@ def _shutting(self: Policy, requests: Sequence[Request]) -> list[Any]:
     return [scripted(request, request.record.admissible[-1]) for request in requests]
 
 
+def _shutting_and_failing(self: Policy, requests: Sequence[Request]) -> list[Any]:
+    _shutting(self, requests)
+    raise ValueError("boom")
+
+
 def _moving(self: BadPolicy, requests: Sequence[Request]) -> Any:
     print("HELLO")
     os.umask(0o777)
@@ -575,6 +632,7 @@ POLICIES: dict[str, type[BadPolicy]] = {
     "clears": bad_policy("clears", decide=_clearing),
     "moves": bad_policy("moves", decide=_moving),
     "shuts": bad_policy("shuts", decide=_shutting),
+    "shuts-and-fails": bad_policy("shuts_and_fails", decide=_shutting_and_failing),
     "few": bad_policy("few", decide=returning([])),
     "texts": bad_policy("texts", decide=lambda self, requests: ["right" for _ in requests]),
     "status": bad_policy("status", decide=_changed(status="splendid")),
