@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from handoff.records import Certificate, Record, Task
+from handoff.records import Certificate, Message, Record, Task, Verdict
 
 
 class Environment(ABC):
@@ -29,6 +29,9 @@ class Environment(ABC):
     policies: ClassVar[Mapping[str, str]] = {}
     #: Options of further places where tasks may lie: an audit looks there for the tasks of a run, by their digests.
     places: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    #: For an environment of :class:`Messages`: it replaces the last message where the conversation no longer fits in a
+    #: model's context, and asks for the last reply.  Empty: such an episode ends.
+    last_request: ClassVar[str] = ""
 
     @classmethod
     def usual(cls) -> type[Environment]:
@@ -87,6 +90,43 @@ class Planner(Protocol):
     """Knows actions that lead from the current state to success (empty if it knows none)."""
 
     def plan(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class Messages(Protocol):
+    """Its state is a list of messages, and an action is a whole reply (:mod:`handoff.messages`).
+
+    The record of its reset holds the first messages.  ``messages()`` is the whole list now: what
+    :func:`handoff.messages.history.conversation` makes of the records.
+    """
+
+    def messages(self) -> Sequence[Message]: ...
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """Its success is scored when the episode has ended.
+
+    ``answer()`` is what the episode has come to, JSON-safe: ``None`` without one.  ``score`` depends on its arguments
+    alone, and never raises for an answer that a model has given.
+    """
+
+    def answer(self) -> Any: ...
+
+    def score(self, task: Task, answer: Any) -> Verdict: ...
+
+
+@runtime_checkable
+class Formatted(Protocol):
+    """Its answers are text, which a formatter turns into what is scored.
+
+    ``formatting`` are the messages that ask a chat model for it, of which the last is the answer alone.
+    ``read_formatted`` is what the model's reply comes to, JSON-safe; ``None`` where it cannot be read.
+    """
+
+    def formatting(self, task: Task, answer: str) -> Sequence[Message]: ...
+
+    def read_formatted(self, reply: str) -> Any: ...
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ toolkit but :mod:`handoff.canonical` and :mod:`handoff.errors`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -37,11 +37,79 @@ class Task:
 
 
 @attrs.frozen
+class Message:
+    """One message of a conversation.
+
+    ``role`` is one of ``ROLES``; ``name`` is the tool whose answer a message of the role ``tool`` is.
+    """
+
+    role: str
+    content: str
+    name: str = ""
+
+
+#: Roles of messages, as chat models know them.
+ROLES = ("system", "user", "assistant", "tool")
+
+
+@attrs.frozen
+class Tool:
+    """A tool that an agent may call.
+
+    ``parameters`` is the JSON Schema of its arguments (an object), as canonical JSON.
+    """
+
+    name: str
+    description: str
+    parameters: str
+
+
+#: The blank of an open action.
+BLANK = "<...>"
+
+
+class Offer(tuple[str, ...]):
+    """The actions that a state admits: the listed ones, and what else ``in`` accepts.
+
+    An open action, such as ``search[<...>]``, accepts every text of one line in the place of its blank.  Where the
+    state is a conversation every reply is accepted.
+    """
+
+    opens: tuple[str, ...]
+    #: Whether every reply is accepted.
+    free: bool
+
+    @classmethod
+    def of(cls, admissible: Iterable[str], opens: tuple[str, ...] = (), free: bool = False) -> Offer:
+        offer = cls(admissible)
+        offer.opens, offer.free = opens, free
+        return offer
+
+    def __contains__(self, action: object) -> bool:
+        if not isinstance(action, str):
+            return False
+        return self.free or super().__contains__(action) or any(fills(action, pattern) for pattern in self.opens)
+
+
+def fills(action: str, pattern: str) -> bool:
+    """Whether ``action`` is the open action ``pattern`` with a text of one line in the place of its blank."""
+    before, _, after = pattern.partition(BLANK)
+    text = action[len(before) : len(action) - len(after)]
+    whole = action.startswith(before) and action.endswith(after) and len(action) > len(before) + len(after)
+    return whole and bool(text.strip()) and "\n" not in text
+
+
+@attrs.frozen
 class Record:
     """What an environment shows after reset or after one action.  Complete and JSON-safe.
 
     ``won`` is success *now*; an environment need not latch it.  ``score`` is 0 and ``done`` false at reset where
     the engine leaves them unset.
+
+    The other fields are empty where an environment has no use for them.  ``open_actions`` are actions with one blank
+    (``BLANK``).  ``messages`` are what the environment adds to a conversation after the reply; where there are none, a
+    non-empty observation after a reply is the one message of a tool.  The record of the reset has the messages
+    before the first reply, and ``tools`` are what may be called.  ``problem`` says why the action was not a valid one.
     """
 
     observation: str
@@ -49,6 +117,14 @@ class Record:
     score: float
     done: bool
     won: bool
+    open_actions: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    problem: str = ""
+
+    def offer(self, free: bool = False) -> Offer:
+        """The actions that are accepted here; ``free``: in a conversation, whose replies are all accepted."""
+        return Offer.of(self.admissible, self.open_actions, free)
 
     def digest(self) -> str:
         return self._digest
@@ -56,15 +132,7 @@ class Record:
     @cached_property
     def _digest(self) -> str:
         # A record is digested for every decision that it is shown to.
-        return digest(
-            {
-                "observation": self.observation,
-                "admissible": list(self.admissible),
-                "score": self.score,
-                "done": self.done,
-                "won": self.won,
-            }
-        )
+        return digest(to_json(self))
 
 
 @attrs.frozen
@@ -141,6 +209,26 @@ class Certificate:
 
 
 @attrs.frozen
+class NamedCheck:
+    """One check of a verdict; ``passed`` is ``None`` where it does not apply."""
+
+    name: str
+    passed: bool | None
+
+
+@attrs.frozen
+class Verdict:
+    """How an answer was scored: the checks by name, in order, and whether it passes as a whole.
+
+    ``flags`` are remarks on how it was read and scored.
+    """
+
+    passed: bool
+    checks: tuple[NamedCheck, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Step:
     """One decision, the record after it, and (for a reacher) the frontier check of the state that it led to.
 
@@ -190,10 +278,15 @@ _converter.register_structure_hook_factory(_is_tuple, _strict_tuple)
 _converter.register_structure_hook_factory(
     attrs.has, lambda kind: make_dict_structure_fn(kind, _converter, _cattrs_forbid_extra_keys=True)
 )
-# Records of replies without a refusal keep the form that they had before there was one.
-_converter.register_unstructure_hook(
-    Generation, make_dict_unstructure_fn(Generation, _converter, refusal=override(omit_if_default=True))
-)
+# Records without what came later keep the form that they had before.
+_LATER: Mapping[type, tuple[str, ...]] = {
+    Generation: ("refusal",),
+    Message: ("name",),
+    Record: ("open_actions", "messages", "tools", "problem"),
+}
+for _class, _names in _LATER.items():
+    _omitted: dict[str, Any] = {name: override(omit_if_default=True) for name in _names}
+    _converter.register_unstructure_hook(_class, make_dict_unstructure_fn(_class, _converter, **_omitted))
 
 
 def to_json(value: Any) -> Any:

@@ -33,7 +33,7 @@ LAYERS = (
     {"runs"},
     {"episodes"},
     {"policies", "guard", "registry", "frontier", "replay", "plugin"},
-    {"environment"},
+    {"environment", "messages"},
     {"records"},
     {"seeds", "settings", "text", "files", "progress", "signals", "children"},
     {"canonical", "errors"},
@@ -48,7 +48,7 @@ STATISTICS = {
 USERS_OF_STATISTICS = {"cli", "report", "protocols"}
 #: All that an environment imports: the vocabulary of the root.  ``plugin`` holds the parts of a plug-in's commands.
 VOCABULARY = {
-    "canonical", "children", "environment", "errors", "files", "frontier", "plugin", "progress", "records",
+    "canonical", "children", "environment", "errors", "files", "frontier", "messages", "plugin", "progress", "records",
     "replay", "seeds", "settings", "text",
 }  # fmt: skip
 #: All that each of these parts imports of the others: less than its layer may.

@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 
 from handoff import frontier
-from handoff.environment import Environment, Planner
+from handoff.environment import Environment, Messages, Planner, Scored
 from handoff.guard import adapter
 from handoff.guard.watch import Watch
-from handoff.records import Certificate, Record, Task
+from handoff.records import Certificate, Message, Record, Task
 from handoff.replay import replay, require_equal
 
 
@@ -30,6 +30,10 @@ class View:
     plan: tuple[str, ...] | None = None
     #: Actions to success, if within the limit.
     distance: int | None = None
+    #: The conversation, of an environment that has one.
+    messages: tuple[Message, ...] | None = None
+    #: What the episode has come to, of an environment that scores it; JSON-safe.
+    answer: Any = None
 
 
 @attrs.frozen
@@ -42,6 +46,10 @@ class Ask:
     plan: bool = False
     #: The distance to success, up to this limit.
     distances: int | None = None
+    #: The conversation.
+    messages: bool = False
+    #: What the episode has come to.
+    answer: bool = False
 
 
 class Host:
@@ -105,6 +113,13 @@ class Host:
             views.append(view)
         return views
 
+    def judge(self, episode: int, task: Task, method: str, *arguments: Any) -> Any:
+        """What ``method`` of an environment without an episode gives: that of an ability which depends on its arguments
+        alone."""
+        environment = self._take(episode)
+        self._episodes[episode] = (environment, task, 0, [])
+        return getattr(environment, method)(*arguments)
+
     def close(self, episode: int) -> None:
         held = self._episodes.pop(episode, None)
         if held is not None:
@@ -130,4 +145,9 @@ class Host:
             plan = environment.plan() if isinstance(environment, Planner) else ()
         if ask.distances is not None:
             distance = frontier.distance(environment, task, seed, taken, record, ask.distances)
-        return View(record, certificate, plan, distance)
+        messages = answer = None
+        if ask.messages and isinstance(environment, Messages):
+            messages = tuple(environment.messages())
+        if ask.answer and isinstance(environment, Scored):
+            answer = environment.answer()
+        return View(record, certificate, plan, distance, messages, answer)

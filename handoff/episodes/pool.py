@@ -17,7 +17,7 @@ import attrs
 from handoff.episodes.host import Ask, View, WorkerLost
 from handoff.episodes.places import Workers
 from handoff.errors import Interrupted
-from handoff.records import Record, Task
+from handoff.records import Message, Record, Task, Verdict
 
 T = TypeVar("T")
 
@@ -128,6 +128,20 @@ class Episode:
         assert self._past is not None
         self._past.more(actions, recorded[1:])
         return views
+
+    async def score(self, task: Task, answer: Any) -> Verdict:
+        """How ``answer`` is scored (:class:`handoff.environment.Scored`)."""
+        verdict: Verdict = await self._call("judge", task, "score", task, answer, anew=True)
+        return verdict
+
+    async def formatting(self, task: Task, answer: str) -> tuple[Message, ...]:
+        """The messages that ask for ``answer`` in the form that is scored (:class:`handoff.environment.Formatted`)."""
+        messages: tuple[Message, ...] = await self._call("judge", task, "formatting", task, answer, anew=True)
+        return messages
+
+    async def read_formatted(self, task: Task, reply: str) -> Any:
+        """What a formatter's reply comes to; ``None`` where it cannot be read."""
+        return await self._call("judge", task, "read_formatted", reply, anew=True)
 
     async def _call(self, method: str, *arguments: Any, anew: bool = False) -> Any:
         """Call the worker; if it is lost, go on with another one.  ``anew``: the call needs nothing of the past."""

@@ -20,18 +20,30 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from handoff import registry, signals
-from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
+from handoff.environment import (
+    Certified,
+    DistanceOracle,
+    Environment,
+    Formatted,
+    FrontierOracle,
+    Messages,
+    Planner,
+    Scored,
+    Snapshots,
+    Stochastic,
+)
 from handoff.errors import DataError, EnvironmentFault, HandoffError, TaskFault, UsageError
 from handoff.guard.failures import failure, remedy, sentence, stated
 from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
-from handoff.records import Certificate, Record, Task
+from handoff.records import Certificate, Message, Record, Task, Verdict
 from handoff.text import class_name, printable
 
 T = TypeVar("T")
 
 _RECORD, _CERTIFICATE, _TASK, _PLAN = checker(Record), checker(Certificate), checker(Task), checker(tuple[str, ...])
+_MESSAGES, _VERDICT = checker(tuple[Message, ...]), checker(Verdict)
 _DISTANCE, _PROBABILITY = checker(int | None), checker(float)
 
 
@@ -128,6 +140,37 @@ class _Stochastic(Guarded):
         return self.call("outcomes()", lambda: _outcomes(inner.outcomes(action), self.call))
 
 
+class _Messages(Guarded):
+    def messages(self) -> Sequence[Message]:
+        inner: Any = self.inner
+        return self.call("messages()", lambda: _checked(tuple(inner.messages()), _MESSAGES))
+
+
+class _Scored(Guarded):
+    def answer(self) -> Any:
+        inner: Any = self.inner
+        return self.call("answer()", lambda: _value(inner.answer()))
+
+    def score(self, task: Task, answer: Any) -> Verdict:
+        inner: Any = self.inner
+
+        def work() -> Verdict:
+            verdict: Verdict = _checked(inner.score(task, answer), _VERDICT)
+            return verdict
+
+        return self.call("score()", work, contract=True)
+
+
+class _Formatted(Guarded):
+    def formatting(self, task: Task, answer: str) -> Sequence[Message]:
+        inner: Any = self.inner
+        return self.call("formatting()", lambda: _checked(tuple(inner.formatting(task, answer)), _MESSAGES))
+
+    def read_formatted(self, reply: str) -> Any:
+        inner: Any = self.inner
+        return self.call("read_formatted()", lambda: _value(inner.read_formatted(reply)))
+
+
 #: The guard of each ability.
 _ABILITIES: Mapping[type, type[Guarded]] = {
     Snapshots: _Snapshots,
@@ -136,6 +179,9 @@ _ABILITIES: Mapping[type, type[Guarded]] = {
     Planner: _Planner,
     Certified: _Certified,
     Stochastic: _Stochastic,
+    Messages: _Messages,
+    Scored: _Scored,
+    Formatted: _Formatted,
 }
 
 
@@ -204,7 +250,7 @@ def load(name: str) -> type[Environment]:
     """
     with kept():
         cls = registry.load(name)
-    wrong = problem(cls.splits, tuple[str, ...], "splits")
+    wrong = problem(cls.splits, tuple[str, ...], "splits") or problem(cls.last_request, str, "last_request")
     if wrong is None and not cls.splits:
         wrong = "splits is empty, not the names of the splits"
     policies: Any = cls.policies
@@ -320,6 +366,10 @@ def _outcomes(value: Any, call: Call) -> tuple[tuple[float, Hashable], ...]:
     if abs(total - 1) > 1e-9:
         raise _Wrong(f"the probabilities sum to {total}, not to 1")
     return tuple((probability, _Shot(call, snapshot)) for probability, snapshot in value)
+
+
+def _value(value: Any) -> Any:
+    return _json({"value": value})["value"]
 
 
 def _json(value: Any) -> dict[str, Any]:

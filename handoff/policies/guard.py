@@ -123,7 +123,7 @@ def _contradiction(request: Request, decision: Decision) -> str | None:
         return f"its seed is {decision.seed}, not the request's {request.seed}"
     if decision.input_digest != request.input_digest():
         return "its input_digest is not that of the request"
-    if status in ACTING and (status == "parsed") != (action in request.record.admissible):
+    if status in ACTING and (status == "parsed") != (action in request.offer):
         return f"its status is {status}, with the action {described(action)}"
     form = next(form_problems(decision), None)
     return None if form is None else f"it {form}"

@@ -17,7 +17,8 @@ import attrs
 from handoff import signals
 from handoff.canonical import digest
 from handoff.errors import UsageError
-from handoff.records import Decision, Record, Step, Task
+from handoff.messages.history import conversation
+from handoff.records import Decision, Message, Offer, Record, Step, Task
 
 #: Entries of a description that tell what was observed of a model, or that earlier versions did not state.  They do not
 #: follow from the command, so a folder's name does not depend on them, and :meth:`Policy.resume_from` compares them.
@@ -68,6 +69,20 @@ class Request:
     def record(self) -> Record:
         """The current record."""
         return self.history[-1].record if self.history else self.reset
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether the environment's state is a list of messages, and the action a whole reply."""
+        return bool(self.reset.messages)
+
+    @property
+    def offer(self) -> Offer:
+        """The actions that the current state accepts."""
+        return self.record.offer(self.is_conversation)
+
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return conversation(self.reset, ((turn.action, turn.record) for turn in self.history))
 
     def tempered(self, own: float) -> float:
         """The temperature to sample at, for a policy whose own is ``own``."""
@@ -195,5 +210,5 @@ def scripted(request: Request, action: str | None, flags: tuple[str, ...] = ()) 
     """The decision of a policy that names an action outright."""
     if action is None or not action.strip():
         return Decision("", None, "empty", request.seed, request.input_digest(), flags)
-    status = "parsed" if action in request.record.admissible else "inadmissible"
+    status = "parsed" if action in request.offer else "inadmissible"
     return Decision(action, action, status, request.seed, request.input_digest(), flags)

@@ -99,7 +99,7 @@ def endpoint_problems(end: Endpoint, trajectory: Trajectory | None, config: Fron
 
 def _decision_problems(records: Sequence[Record], steps: Sequence[Step]) -> Iterator[str]:
     for position, (before, step) in enumerate(zip(records, steps, strict=False), start=1):
-        for problem in check_statuses(step.decision, before.admissible):
+        for problem in check_statuses(step.decision, before.offer()):
             yield f"decision {position} {problem}"
         if not step.decision.action and to_json(step.record) != to_json(before):
             yield f"decision {position} took no action, yet the state changed"

@@ -94,13 +94,13 @@ class Study(Run):
         for cell, trajectory in self.trajectories.items():
             label = self.label(cell)
             for before, step in zip(trajectory.records(), trajectory.steps, strict=False):
-                yield RecordedDecision(label, cell.reacher, step.decision, before.admissible)
+                yield RecordedDecision(label, cell.reacher, step.decision, before.offer())
         for row, end in self.endpoints.items():
             label, start = self.label(row), self.trajectories.get(row.cell)
-            admissible = start.records()[-1].admissible if start is not None else None
+            admissible = start.records()[-1].offer() if start is not None else None
             for step in end.steps:
                 yield RecordedDecision(label, row.solver, step.decision, admissible)
-                admissible = step.record.admissible
+                admissible = step.record.offer()
 
     def require_consistent(self) -> None:
         where = self.folder

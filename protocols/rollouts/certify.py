@@ -90,7 +90,7 @@ class _Auditor:
             self.study.config.budget - len(history),
             temperature=rollout.temperature,
         )
-        admissible = view.record.admissible
+        admissible = view.record.offer(free=bool(reset.messages))
         problems = chain(
             self.rules[rollout.policy].replayed_problems(decision, admissible), check_statuses(decision, admissible)
         )

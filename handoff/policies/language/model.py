@@ -153,7 +153,7 @@ class Speaker:
             parsed = Parsed(None, "refused")
         else:
             reply = Reply(output.text, output.finish, output.stop, output.reasoning)
-            parsed = self.rule.parse(reply, request.record.admissible)
+            parsed = self.rule.parse(reply, request.offer)
         constrained = self.options.constrain and output.finish == "stop"
         if constrained and parsed.status not in ("parsed", "refused"):
             raise DataError(

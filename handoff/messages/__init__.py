@@ -1,0 +1,1 @@
+"""Conversations and tools: message lists, replies that call tools, and tool schemas, all as data."""
