@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from handoff.records import Certificate, Message, Record, Task, Verdict
+from handoff.records import AnswerVerdict, Certificate, Message, Record, Task
 
 
 class Environment(ABC):
@@ -113,7 +113,7 @@ class Scored(Protocol):
 
     def answer(self) -> Any: ...
 
-    def score(self, task: Task, answer: Any) -> Verdict: ...
+    def score(self, task: Task, answer: Any) -> AnswerVerdict: ...
 
 
 @runtime_checkable

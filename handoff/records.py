@@ -217,7 +217,7 @@ class NamedCheck:
 
 
 @attrs.frozen
-class Verdict:
+class AnswerVerdict:
     """How an answer was scored: the checks by name, in order, and whether it passes as a whole.
 
     ``flags`` are remarks on how it was read and scored.

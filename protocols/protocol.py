@@ -162,6 +162,17 @@ class Protocol(ABC, Generic[C, R]):
         """The configuration from settings by field name, those of :attr:`more_settings` included."""
         return self.config(**values)
 
+    def bindings(self, values: dict[str, Any]) -> Mapping[str, str]:
+        """Specs by name that settings bind, such as ``--formatter NAME=SPEC``; these settings keep the name."""
+        return {}
+
+    def suit(self, config: C, environment: Environment) -> C:
+        """The configuration, completed by facts about the environment.
+
+        Raises :class:`~handoff.errors.UsageError` if the protocol cannot be played there.
+        """
+        return config
+
     def settle(self, config: C, policies: Mapping[str, Policy]) -> C:
         """The configuration, completed by facts about the policies."""
         return config
@@ -220,6 +231,7 @@ class Protocol(ABC, Generic[C, R]):
         :class:`~handoff.errors.UsageError` for a wrong request.
         """
         with opened(environment, options, step_timeout) as instance:
+            config = self.suit(config, instance)
             available = instance.tasks(config.split)
             tasks = draw_tasks(available, config.split, config.tasks, config.types, config.selection_seed)
             acting = _policies({name: policies[name] for name in self.policies(config)}, models)

@@ -23,7 +23,11 @@ from handoff.text import reason
 GROUP = "handoff.protocols"
 
 #: The toolkit's own protocols.
-OWN = {"frontier": "handoff.protocols.frontier:FRONTIER", "rollouts": "handoff.protocols.rollouts:ROLLOUTS"}
+OWN = {
+    "frontier": "handoff.protocols.frontier:FRONTIER",
+    "recorded": "handoff.protocols.recorded:RECORDED",
+    "rollouts": "handoff.protocols.rollouts:ROLLOUTS",
+}
 
 
 def plugins() -> dict[str, metadata.EntryPoint]:

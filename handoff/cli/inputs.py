@@ -17,7 +17,9 @@ from handoff.passk.counts_file import read_counts
 from handoff.passk.pairs import Pair
 from handoff.passk.pairs_file import PairEntry
 from handoff.protocols.frontier import FRONTIER
-from handoff.protocols.frontier.study import DEPTH
+from handoff.protocols.frontier.study import DEPTH, Study
+from handoff.protocols.recorded.study import RecordedStudy
+from handoff.protocols.registry import load
 from handoff.protocols.rollouts import ROLLOUTS
 
 
@@ -37,7 +39,10 @@ def load_sample(path: str | Path) -> Sample:
     """
     path = Path(path)
     if path.is_dir():
-        return FRONTIER.read(path).sample()
+        run = load(path)
+        if isinstance(run, Study | RecordedStudy):
+            return run.sample()
+        return FRONTIER.read(path).sample()  # says what the folder holds, and which command shows it
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder or a CSV file")
     return Sample(str(path), read_csv(path))

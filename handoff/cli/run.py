@@ -1,9 +1,79 @@
-"""``handoff run``: verified-frontier handoff from one command."""
+"""``handoff run``: a handoff study from one command, of the protocol ``frontier`` unless ``--protocol`` names another.
+
+The options are those of the protocol, which the command line names before anything else of it is read.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import click
+
+from handoff.cli.settings import Command, Option
 from handoff.cli.study_command import study_command
 from handoff.protocols.frontier import FRONTIER
+
+FLAG = "--protocol"
+_RECORDED = """
+  handoff run travelplanner --protocol recorded -p sft=noisy-gold:0.5 -p rl=gold --cross sft,rl
+  handoff run travelplanner --protocol recorded -p sft=hf:./sft -p rl=hf:./rl --cross sft,rl \\
+      --formatter judge=openai:http://127.0.0.1:8000/v1#chat
+  handoff run bfcl --protocol recorded -p a=gold -p b=noisy-gold:0.2 --cross a,b --cut turn:last
+
+Whole episodes are played, cut before the final model call (or --cut call:K, turn:K), rebuilt byte for byte, and handed
+to every solver. Typing the same command again resumes the run, or shows its result if it is complete.
+Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again)."""
+
+
+class _ByProtocol(Command):
+    """The command of the protocol ``frontier``, which makes room for that of another protocol."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        name, rest = _protocol(args)
+        if name in (None, FRONTIER.name):
+            return super().make_context(info_name, rest, parent, **extra)
+        from handoff.protocols.registry import load_protocol
+
+        protocol = load_protocol(str(name))
+        own = study_command(protocol, info_name or "run", examples=_RECORDED if name == "recorded" else "")
+        own.params.append(_option())
+        return own.make_context(info_name, rest, parent, **extra)
+
+
+def _option() -> click.Option:
+    return Option(
+        [FLAG],
+        group="study",
+        metavar="NAME",
+        expose_value=False,
+        help="Which protocol: frontier or recorded; --help after it shows its options.  [default: frontier]",
+    )
+
+
+def _protocol(args: list[str]) -> tuple[str | None, list[str]]:
+    """The protocol that the command line names, and the rest of the line.
+
+    Raises ``click.UsageError`` if it names two, or none after the option.
+    """
+    names, rest, words = [], [], iter(args)
+    for word in words:
+        if word == "--":
+            rest += [word, *words]
+        elif word == FLAG:
+            following = next(words, None)
+            if following is None:
+                raise click.UsageError(f"Option '{FLAG}' requires an argument.")
+            names.append(following)
+        elif word.startswith(f"{FLAG}="):
+            names.append(word.partition("=")[2])
+        else:
+            rest.append(word)
+    if len(set(names)) > 1:
+        raise click.UsageError(f"{FLAG} names two protocols: {' and '.join(names)}")
+    return (names[0] if names else None), rest
+
 
 run = study_command(
     FRONTIER,
@@ -26,3 +96,5 @@ In alfworld base, sft, rl and control mean small checkpoints that ship (builtin:
 Typing the same command again resumes the run, or shows its result if it is complete.
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again).""",
 )
+run.__class__ = _ByProtocol
+run.params.append(_option())

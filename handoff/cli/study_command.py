@@ -155,6 +155,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     values = {**file.study, **_roles(protocol, request, stated, file.roles, bound), **stated}
     adapter = load(environment)
     values.setdefault("split", adapter.splits[0])
+    bound |= protocol.bindings(values)
     config = protocol.configure(values)
     specs = resolve(protocol.policies(config), bound, adapter.policies)
     model_options = {**(_IMPATIENT if request.dry_run else {}), **request.model_options}

@@ -17,7 +17,7 @@ import attrs
 from handoff.episodes.host import Ask, View, WorkerLost
 from handoff.episodes.places import Workers
 from handoff.errors import Interrupted
-from handoff.records import Message, Record, Task, Verdict
+from handoff.records import AnswerVerdict, Message, Record, Task
 
 T = TypeVar("T")
 
@@ -129,9 +129,9 @@ class Episode:
         self._past.more(actions, recorded[1:])
         return views
 
-    async def score(self, task: Task, answer: Any) -> Verdict:
+    async def score(self, task: Task, answer: Any) -> AnswerVerdict:
         """How ``answer`` is scored (:class:`handoff.environment.Scored`)."""
-        verdict: Verdict = await self._call("judge", task, "score", task, answer, anew=True)
+        verdict: AnswerVerdict = await self._call("judge", task, "score", task, answer, anew=True)
         return verdict
 
     async def formatting(self, task: Task, answer: str) -> tuple[Message, ...]:

@@ -37,13 +37,13 @@ from handoff.guard.failures import failure, remedy, sentence, stated
 from handoff.guard.host_state import Kept, handlers, kept
 from handoff.guard.values import MOST_ITEMS, checker, described, json_object, problem
 from handoff.guard.watch import Monitor, TimedOut, Watch, alarm
-from handoff.records import Certificate, Message, Record, Task, Verdict
+from handoff.records import AnswerVerdict, Certificate, Message, Record, Task
 from handoff.text import class_name, printable
 
 T = TypeVar("T")
 
 _RECORD, _CERTIFICATE, _TASK, _PLAN = checker(Record), checker(Certificate), checker(Task), checker(tuple[str, ...])
-_MESSAGES, _VERDICT = checker(tuple[Message, ...]), checker(Verdict)
+_MESSAGES, _VERDICT = checker(tuple[Message, ...]), checker(AnswerVerdict)
 _DISTANCE, _PROBABILITY = checker(int | None), checker(float)
 
 
@@ -151,11 +151,11 @@ class _Scored(Guarded):
         inner: Any = self.inner
         return self.call("answer()", lambda: _value(inner.answer()))
 
-    def score(self, task: Task, answer: Any) -> Verdict:
+    def score(self, task: Task, answer: Any) -> AnswerVerdict:
         inner: Any = self.inner
 
-        def work() -> Verdict:
-            verdict: Verdict = _checked(inner.score(task, answer), _VERDICT)
+        def work() -> AnswerVerdict:
+            verdict: AnswerVerdict = _checked(inner.score(task, answer), _VERDICT)
             return verdict
 
         return self.call("score()", work, contract=True)

@@ -26,9 +26,3 @@ def added(record: Record) -> tuple[Message, ...]:
     if record.messages or not record.observation:
         return record.messages
     return (Message("tool", record.observation),)
-
-
-def users(reset: Record, records: Iterable[Record]) -> int:
-    """How many messages of the user the conversation has."""
-    messages = [*reset.messages, *(message for record in records for message in added(record))]
-    return sum(message.role == "user" for message in messages)

@@ -11,7 +11,7 @@ prompt, and of short histories the token ids or their number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -29,14 +29,18 @@ _SHORT, _LONGEST = (0, 3), 300
 _ACTIONS = ("look", "go to desk 1", "take mug 1 from desk 1")
 
 
-async def prompt_groups(solvers: Mapping[str, Policy], turns: int) -> Groups:
+async def prompt_groups(
+    solvers: Mapping[str, Policy], turns: int, sample: Callable[[int], Request] | None = None
+) -> Groups:
     """The groups of ``solvers`` (by name), whose histories have at most ``turns`` turns.
 
-    A policy that shows no prompt belongs to none.
+    ``sample`` makes the requests that are compared, with as many turns as it is given.  A policy that shows no prompt
+    belongs to none.
     """
+    make = sample or _request
     if len({id(policy) for policy in solvers.values()}) < 2:
         return ()
-    shown = {name: await _previews(name, policy, turns) for name, policy in solvers.items()}
+    shown = {name: await _previews(name, policy, turns, make) for name, policy in solvers.items()}
     groups: list[list[str]] = []
     for name, previews in shown.items():
         if all(preview == Preview() for preview in previews):
@@ -49,12 +53,12 @@ async def prompt_groups(solvers: Mapping[str, Policy], turns: int) -> Groups:
     return tuple(map(tuple, groups)) if len(groups) > 1 else ()
 
 
-async def _previews(name: str, policy: Policy, turns: int) -> list[Preview]:
+async def _previews(name: str, policy: Policy, turns: int, make: Callable[[int], Request]) -> list[Preview]:
     """What the policy makes of each request, as far as it is known."""
     try:
         with guarded(policy, "preview", name):
-            previews = [await policy.ask_preview(_request(count)) for count in _SHORT]
-            rendered = policy.preview(_request(min(turns, _LONGEST))).rendered
+            previews = [await policy.ask_preview(make(count)) for count in _SHORT]
+            rendered = policy.preview(make(min(turns, _LONGEST))).rendered
         return [*previews, Preview(rendered)]
     except DataError:  # the template cannot show these requests: what it is must do
         return [Preview(digest(description(policy, name).get("prompt")))]

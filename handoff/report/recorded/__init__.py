@@ -1,0 +1,5 @@
+"""The report of a recorded-history run."""
+
+from handoff.report.recorded.page import REPORT
+
+__all__ = ["REPORT"]
