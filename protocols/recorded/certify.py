@@ -25,7 +25,7 @@ from handoff.policies.policy import Request
 from handoff.progress import Progress, Tick
 from handoff.protocols.frontier.records import Cell, EndpointCell
 from handoff.protocols.recorded.checks import requests_of_history
-from handoff.protocols.recorded.formatting import Call, answer_of
+from handoff.protocols.recorded.formatting import FormatterCall, answer_of
 from handoff.protocols.recorded.records import Continuation, Formatting, History, Scoring
 from handoff.protocols.recorded.study import RecordedStudy
 from handoff.protocols.recorded.turns import Handover, rebuild
@@ -132,7 +132,7 @@ class _RecordedAuditor:
         try:
             async with self.pool.episode() as episode:
                 messages = await episode.formatting(task, end.answer)
-            call = Call.of(messages, task) if messages else None
+            call = FormatterCall.of(messages, task) if messages else None
             due = call is not None and (attempt == 0 or one.call is not None)
             problems = []
             if (call.digest if call is not None and due else None) != one.call:

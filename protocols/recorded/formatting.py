@@ -22,7 +22,7 @@ FORMAT = "format"
 
 
 @attrs.frozen
-class Call:
+class FormatterCall:
     """One call of the formatter."""
 
     digest: str
@@ -31,7 +31,7 @@ class Call:
     task: Task
 
     @classmethod
-    def of(cls, messages: Sequence[Message], task: Task) -> Call:
+    def of(cls, messages: Sequence[Message], task: Task) -> FormatterCall:
         return cls(digest(messages_json(messages)), tuple(messages), task)
 
     def request(self, run_seed: int, attempt: int) -> Request:

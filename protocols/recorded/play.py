@@ -20,7 +20,7 @@ from handoff.protocols.frontier.inputs import EqualInputs
 from handoff.protocols.frontier.records import Cell, Endpoint, EndpointCell
 from handoff.protocols.recorded import formatting, turns
 from handoff.protocols.recorded.config import RecordedConfig, cells, rows
-from handoff.protocols.recorded.formatting import Call
+from handoff.protocols.recorded.formatting import FormatterCall
 from handoff.protocols.recorded.records import (
     CONTINUATION,
     FORMATTING,
@@ -133,7 +133,7 @@ class RecordedPlayer:
             if finished.call is not None and finished.decision is not None:
                 known[finished.call] = finished.decision
         calls: dict[str, list[EndpointCell]] = {}
-        asked: dict[str, Call] = {}
+        asked: dict[str, FormatterCall] = {}
 
         async def prepare(row: EndpointCell) -> None:
             call = await self._call(by_id[row.task], row, kind)
@@ -154,7 +154,7 @@ class RecordedPlayer:
                 jobs.append((self.config.formatter, share))
             await by_policy(jobs, self.policies, self.running.concurrency)
 
-    async def _call(self, task: Task, row: EndpointCell, kind: str) -> Call | None:
+    async def _call(self, task: Task, row: EndpointCell, kind: str) -> FormatterCall | None:
         """The formatter's call that a row needs; ``None``: none."""
         end = self._read(Continuation, row_key(CONTINUATION, row))
         if not isinstance(end.answer, str):
@@ -163,12 +163,12 @@ class RecordedPlayer:
             return None
         async with self.running.pool.episode() as episode:
             messages = await episode.formatting(task, end.answer)
-        return Call.of(messages, task) if messages else None
+        return FormatterCall.of(messages, task) if messages else None
 
     async def _format(
         self,
         kind: str,
-        call: Call,
+        call: FormatterCall,
         sharing: Sequence[EndpointCell],
         known: Decision | None,
         batcher: Batcher,

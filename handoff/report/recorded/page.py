@@ -94,8 +94,8 @@ class RecordedReport(Report[RecordedStudy, RecordedDocument]):
         lines = [
             f"{identity['environment']['name']}, split {protocol['split']}: {tasks} tasks",
             (
-                f"reachers {', '.join(reachers)}: {count} trajectories ({plural(protocol['slots'], 'seed slot')}) of at "
-                f"most {protocol['decisions']} decisions, cut {_cut(protocol['cut'])}"
+                f"reachers {', '.join(reachers)}: {count} trajectories ({plural(protocol['slots'], 'seed slot')}) "
+                f"of at most {protocol['decisions']} decisions, cut {_cut(protocol['cut'])}"
             ),
             f"solvers {', '.join(solvers)}: {count * len(solvers)} continuations from rebuilt histories",
         ]
