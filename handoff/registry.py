@@ -15,7 +15,18 @@ from typing import Any
 import attrs
 
 from handoff import signals
-from handoff.environment import Certified, DistanceOracle, Environment, FrontierOracle, Planner, Snapshots, Stochastic
+from handoff.environment import (
+    Certified,
+    DistanceOracle,
+    Environment,
+    Formatted,
+    FrontierOracle,
+    Messages,
+    Planner,
+    Scored,
+    Snapshots,
+    Stochastic,
+)
 from handoff.errors import UsageError
 from handoff.text import printable, reason, said
 
@@ -27,6 +38,9 @@ ABILITIES: Mapping[str, type] = {
     "planner": Planner,
     "certified": Certified,
     "stochastic": Stochastic,
+    "messages": Messages,
+    "scored": Scored,
+    "formatted": Formatted,
 }
 
 

@@ -34,7 +34,7 @@ class Redecided:
         for name, facts in described.items():
             text = facts.get("spec") if isinstance(facts, dict) else None
             spec = Spec.parse(text if isinstance(text, str) else "")
-            if spec.kind == "actions":
+            if spec.kind in ("actions", "calls"):
                 self._lists[name] = {}
                 check.notes.append(f"policy {name}: its file of actions is not read, so it is held against itself only")
             elif spec.kind in kinds.SCRIPTED:

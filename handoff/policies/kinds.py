@@ -21,6 +21,7 @@ import attrs
 from handoff import signals
 from handoff.errors import DataError, HandoffError, UsageError
 from handoff.guard.host_state import kept_if_alone
+from handoff.policies.conversing import Calls, NoisyGold, Repeat
 from handoff.policies.language.actions import FLAGS
 from handoff.policies.language.model import CLAMPED, SCORED
 from handoff.policies.language.options import ModelOptions
@@ -144,6 +145,22 @@ def _actions(argument: str | None, options: ModelOptions) -> Policy:
     return Actions(argument)
 
 
+def _noisy_gold(argument: str | None, options: ModelOptions) -> Policy:
+    try:
+        epsilon = float(argument or "")
+    except ValueError:
+        raise UsageError(
+            f"write noisy-gold:EPS with a probability, such as noisy-gold:0.3 (got {argument!r})"
+        ) from None
+    return NoisyGold(epsilon)
+
+
+def _calls(argument: str | None, options: ModelOptions) -> Policy:
+    if not argument:
+        raise UsageError("write calls:FILE with the file that holds the replies")
+    return Calls(argument)
+
+
 def _model(name: str, form: str, module: str, policy: str, **stated: Any) -> Kind:
     """A language model whose class is called ``policy`` in ``module``, which is imported when one is made."""
 
@@ -176,6 +193,10 @@ BUILTIN: Mapping[str, Kind] = {
         Kind("noisy", "noisy:EPS, such as noisy:0.3", _noisy, flags=frozenset({NOISE, NO_PLAN})),
         Kind("tempered", "tempered:T[:HABIT], such as tempered:0.5", _tempered, flags=frozenset({NO_PLAN})),
         Kind("actions", "actions:FILE", _actions, takes_path=True, fault=_described_by_digest, flags=frozenset()),
+        Kind("gold", "gold", lambda argument, options: NoisyGold(0.0), flags=frozenset({NO_PLAN})),
+        Kind("noisy-gold", "noisy-gold:EPS, such as noisy-gold:0.3", _noisy_gold, flags=frozenset({NOISE, NO_PLAN})),
+        Kind("calls", "calls:FILE", _calls, takes_path=True, fault=_described_by_digest, flags=frozenset()),
+        Kind("plan", "plan", lambda argument, options: Repeat(), flags=frozenset()),
         _model(
             "openai",
             "openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#my-model",

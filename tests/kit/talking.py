@@ -1,0 +1,91 @@
+"""A tiny environment whose state is a conversation, for tests of recorded-history handoff.
+
+A task asks for the sum of numbers behind names.  The tool ``Number`` tells one number.  The answer is text; with the
+class :class:`Sums` a formatter turns it into ``{"sum": ...}``, with :class:`PlainSums` it is scored as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from handoff.environment import Environment
+from handoff.messages.history import added
+from handoff.messages.replies import as_text, problem_of, read_reply, tool_of
+from handoff.records import AnswerVerdict, Message, NamedCheck, Record, Task
+
+NUMBERS = {"ash": 2, "birch": 3, "cedar": 5, "elm": 7}
+TOOL = tool_of(
+    "Number",
+    "Tell the number behind a name.",
+    {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+)
+SUMS = {"two": ("ash", "elm"), "three": ("ash", "birch", "cedar"), "pair": ("birch", "elm"), "one": ("cedar",)}
+
+
+class PlainSums(Environment):
+    name: ClassVar[str] = "plain-sums"
+    last_request: ClassVar[str] = "Answer now."
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return [Task(id=f"sum-{name}", name=name, type=f"of-{len(SUMS[name]) % 2}", split=split) for name in SUMS]
+
+    def reset(self, task: Task, seed: int) -> Record:
+        self._names, self._asked, self._answer = SUMS[task.name], 0, None
+        text = f"What is the sum of {' and '.join(self._names)}?"
+        self._list = [Message("user", text)]
+        return Record(text, (), 0.0, False, False, messages=tuple(self._list), tools=(TOOL,))
+
+    def step(self, action: str) -> Record:
+        reply = read_reply(action)
+        record = Record("", (), 0.0, False, False, problem="it holds neither a call nor an answer")
+        if reply.calls:
+            problem = problem_of(reply.calls[0], (TOOL,))
+            if not problem and reply.calls[0].arguments["name"] not in NUMBERS:
+                problem = "no number has this name"
+            told = problem or str(NUMBERS[reply.calls[0].arguments["name"]])
+            self._asked += not problem
+            record = Record(told, (), 0.0, False, False, problem=problem)
+        elif reply.answer is not None:
+            self._answer = reply.answer
+            won = self.score_text(reply.answer, self._names)
+            record = Record("", (), float(won), True, won)
+        self._list += [Message("assistant", action), *added(record)]
+        return record
+
+    def messages(self) -> Sequence[Message]:
+        return list(self._list)
+
+    def answer(self) -> Any:
+        return self._answer
+
+    @staticmethod
+    def score_text(answer: object, names: Sequence[str]) -> bool:
+        return answer == str(sum(NUMBERS[name] for name in names))
+
+    def score(self, task: Task, answer: Any) -> AnswerVerdict:
+        right = self.score_text(answer, SUMS[task.name])
+        digits = isinstance(answer, str) and answer.isdigit()
+        return AnswerVerdict(right, (NamedCheck("is_number", digits), NamedCheck("is_sum", right if digits else None)))
+
+    def plan(self) -> tuple[str, ...]:
+        calls = [as_text("", [("Number", {"name": name})]) for name in self._names[self._asked :]]
+        total = sum(NUMBERS[name] for name in self._names)
+        return (*calls, f"<think>I add them.</think><answer>{total}</answer>")
+
+
+class Sums(PlainSums):
+    name: ClassVar[str] = "sums"
+
+    def formatting(self, task: Task, answer: str) -> Sequence[Message]:
+        if not answer:
+            return ()
+        return [Message("system", "Write the number as JSON."), Message("user", answer)]
+
+    def read_formatted(self, reply: str) -> Any:
+        try:
+            value = json.loads(reply)
+        except ValueError:
+            return None
+        return value["sum"] if isinstance(value, dict) and isinstance(value.get("sum"), str) else str(value)
