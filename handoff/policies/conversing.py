@@ -50,8 +50,8 @@ class Calls(Policy):
     """Replies from a file, by their position in the episode.
 
     The file is a JSON object from a task's name or id to a list of replies, or has one JSON object per line with
-    ``task`` and ``replies``.  Position 0 is the first reply after reset, whoever gives it; after the last one decisions are
-    empty.
+    ``task`` and ``replies``.  Position 0 is the first reply after reset, whoever gives it; after the last one
+    decisions are empty.
     """
 
     def __init__(self, path: str) -> None:

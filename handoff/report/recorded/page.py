@@ -47,8 +47,6 @@ class RecordedReport(Report[RecordedStudy, RecordedDocument]):
             raise UsageError(
                 f"{study.folder} is a run of recorded histories: there is no prediction for it (--external)"
             )
-        if options.more:
-            raise UsageError("--more is of verified-frontier runs; give `handoff estimate RUN --more` for this table")
         return documents.document(study, options)
 
     def content(self, document: RecordedDocument) -> Content:
