@@ -109,7 +109,8 @@ class Record:
     The other fields are empty where an environment has no use for them.  ``open_actions`` are actions with one blank
     (``BLANK``).  ``messages`` are what the environment adds to a conversation after the reply; where there are none, a
     non-empty observation after a reply is the one message of a tool.  The record of the reset has the messages
-    before the first reply, and ``tools`` are what may be called.  ``problem`` says why the action was not a valid one.
+    before the first reply, and ``tools`` are what may be called.  ``problem`` says why the action was not a valid one,
+    and ``flags`` are remarks that no policy is shown.
     """
 
     observation: str
@@ -121,6 +122,7 @@ class Record:
     messages: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
     problem: str = ""
+    flags: tuple[str, ...] = ()
 
     def offer(self, free: bool = False) -> Offer:
         """The actions that are accepted here; ``free``: in a conversation, whose replies are all accepted."""
@@ -282,7 +284,7 @@ _converter.register_structure_hook_factory(
 _LATER: Mapping[type, tuple[str, ...]] = {
     Generation: ("refusal",),
     Message: ("name",),
-    Record: ("open_actions", "messages", "tools", "problem"),
+    Record: ("open_actions", "messages", "tools", "problem", "flags"),
 }
 for _class, _names in _LATER.items():
     _omitted: dict[str, Any] = {name: override(omit_if_default=True) for name in _names}

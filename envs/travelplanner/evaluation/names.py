@@ -1,0 +1,75 @@
+"""How a plan's texts are read: empty fields, "NAME, City", "from A to B", and the type of a leg."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+_FROM_TO = re.compile(r"from\s+(.+?)\s+to\s+([^,]+)(?=[,\s]|$)")
+_FLIGHT = re.compile(r"flight number:\s*([^,]*)", re.IGNORECASE)
+_PARENTHESIS = re.compile(r"\A(.*?)\([^)]*\)", re.DOTALL)
+
+
+class Leg(StrEnum):
+    """Types of a leg."""
+
+    FLIGHT = "flight"
+    TAXI = "taxi"
+    DRIVING = "self-driving"
+
+
+class Rules(StrEnum):
+    """Whose evaluator."""
+
+    OFFICIAL = "official"
+    AGENT_STAR = "agent-star"
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a parenthesis is cut off a city's name."""
+        return self is Rules.OFFICIAL
+
+    def city(self, text: str) -> str:
+        """A city as it is compared."""
+        match = _PARENTHESIS.match(text) if self.cuts else None
+        return text if match is None else match.group(1).strip()
+
+    def leg(self, text: str) -> Leg | None:
+        """The type of a leg; ``None``: of no type."""
+        lower = text.lower()
+        if self is Rules.OFFICIAL:
+            return next((kind for kind in (Leg.TAXI, Leg.DRIVING, Leg.FLIGHT) if kind in lower), None)
+        return next((kind for kind in (Leg.FLIGHT, Leg.TAXI) if kind in lower), Leg.DRIVING)
+
+
+def field(day: Mapping[str, Any], name: str) -> str:
+    """A field of a day as text; "" where it is empty."""
+    value = day.get(name)
+    if isinstance(value, str):
+        return "" if value == "-" else value
+    return str(value) if value else ""
+
+
+def from_to(text: str) -> tuple[str, str] | None:
+    """A and B of "from A to B": A as short as it can be, B up to a comma or the end."""
+    match = _FROM_TO.search(text)
+    return None if match is None else (match.group(1), match.group(2))
+
+
+def name_and_city(text: str, rules: Rules) -> tuple[str, str] | None:
+    """NAME and City of "NAME, City", split at the last comma."""
+    name, comma, city = text.rpartition(",")
+    return (name.strip(), rules.city(city.strip())) if comma else None
+
+
+def flight_number(text: str) -> str:
+    """The flight number that a text names; "" for none."""
+    match = _FLIGHT.search(text)
+    return "" if match is None else match.group(1).strip()
+
+
+def attractions(text: str) -> list[str]:
+    """The attractions of a text; the piece after the last ";" is dropped."""
+    return text.split(";")[:-1]
