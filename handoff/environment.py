@@ -130,6 +130,17 @@ class Formatted(Protocol):
 
 
 @runtime_checkable
+class RowScorer(Protocol):
+    """Scores replies that were made elsewhere, one JSON object each (``handoff score``).
+
+    The row comes back with the verdict's fields filled in, and all others as they were.  Raises
+    :class:`~handoff.errors.DataError` for a row that cannot be read.
+    """
+
+    def score_row(self, row: Mapping[str, Any]) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
 class Certified(Protocol):
     """Has a reference implementation, against which recorded episodes are certified.
 

@@ -110,7 +110,8 @@ class Record:
     (``BLANK``).  ``messages`` are what the environment adds to a conversation after the reply; where there are none, a
     non-empty observation after a reply is the one message of a tool.  The record of the reset has the messages
     before the first reply, and ``tools`` are what may be called.  ``problem`` says why the action was not a valid one,
-    and ``flags`` are remarks that no policy is shown.
+    and ``flags`` are remarks that no policy is shown.  ``state`` is the digest of what the environment holds beyond
+    what it shows: clones must have it equal.
     """
 
     observation: str
@@ -123,6 +124,7 @@ class Record:
     tools: tuple[Tool, ...] = ()
     problem: str = ""
     flags: tuple[str, ...] = ()
+    state: str = ""
 
     def offer(self, free: bool = False) -> Offer:
         """The actions that are accepted here; ``free``: in a conversation, whose replies are all accepted."""
@@ -284,7 +286,7 @@ _converter.register_structure_hook_factory(
 _LATER: Mapping[type, tuple[str, ...]] = {
     Generation: ("refusal",),
     Message: ("name",),
-    Record: ("open_actions", "messages", "tools", "problem", "flags"),
+    Record: ("open_actions", "messages", "tools", "problem", "flags", "state"),
 }
 for _class, _names in _LATER.items():
     _omitted: dict[str, Any] = {name: override(omit_if_default=True) for name in _names}

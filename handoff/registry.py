@@ -23,6 +23,7 @@ from handoff.environment import (
     FrontierOracle,
     Messages,
     Planner,
+    RowScorer,
     Scored,
     Snapshots,
     Stochastic,
@@ -41,6 +42,7 @@ ABILITIES: Mapping[str, type] = {
     "messages": Messages,
     "scored": Scored,
     "formatted": Formatted,
+    "row-scorer": RowScorer,
 }
 
 

@@ -12,6 +12,7 @@ from handoff.envs.travelplanner.evaluation.evaluator import COMMONSENSE, HARD, E
 from handoff.envs.travelplanner.evaluation.names import Rules, from_to
 from handoff.envs.travelplanner.plans import read_plan
 from handoff.envs.travelplanner.queries import Query
+from handoff.envs.travelplanner.rows import PlanScorer
 from handoff.envs.travelplanner.tools import TOOLS, look_up
 from handoff.errors import UsageError
 from handoff.messages.history import added
@@ -59,6 +60,7 @@ class TravelPlannerEnvironment(Environment):
             raise UsageError(f"closed_world is true or false, not {closed_world!r:.40}")
         self._world = worlds.load(data, flights)
         self._evaluator = Evaluator(self._world.database, Rules(evaluator))
+        self._rows = PlanScorer(self._world)
         self._closed_world = closed_world
         self._messages: list[Message] = []
         self._task: Task | None = None
@@ -132,6 +134,11 @@ class TravelPlannerEnvironment(Environment):
 
     def read_formatted(self, reply: str) -> list[Any] | None:
         return read_plan(reply)
+
+    # Rows
+
+    def score_row(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._rows.score_row(row)
 
     # Planner
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from handoff.envs.travelplanner import world as worlds
 from handoff.envs.travelplanner.evaluation.evaluator import Evaluator
 from handoff.envs.travelplanner.evaluation.names import Rules
 from handoff.envs.travelplanner.queries import Query
+from handoff.envs.travelplanner.world import World
 from handoff.errors import DataError
 
 #: The field of each evaluator's verdict.
@@ -21,8 +21,8 @@ FIELDS = {"official": Rules.OFFICIAL, "agent_star": Rules.AGENT_STAR}
 class PlanScorer:
     """Scores rows ``{"split", "idx", "query_changes", "plan"}``; other fields are kept as they are."""
 
-    def __init__(self, data: str | None = None, flights: str | None = None) -> None:
-        self._world = worlds.load(data, flights)
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._evaluators = {name: Evaluator(self._world.database, rules) for name, rules in FIELDS.items()}
 
     def score_row(self, row: Mapping[str, Any]) -> dict[str, Any]:

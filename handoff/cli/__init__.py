@@ -34,6 +34,7 @@ COMMANDS = {
     "export": "Write the records of a run as tables that other tools read.",
     "estimate": "Print every estimand of a table with its interval.",
     "transport": "Predict the interaction from another split.",
+    "score": "Score replies that were made elsewhere, offline.",
     "plan": "Find how many tasks and seeds a study needs.",
     "tax": "Print pass@k and the sharpening tax of a pair of policies, or of many.",
     "check": "Check that an environment keeps the adapter contract.",

@@ -43,6 +43,17 @@ environment_options = (
         "--engine", cls=Option, group="study", metavar="NAME", help="The environment's engine, where it has several."
     ),
     click.option(
+        "--flights", cls=Option, group="study", metavar="FILE", help="travelplanner: a flight table that lies elsewhere."
+    ),
+    click.option(
+        "--evaluator", cls=Option, group="study", metavar="NAME",
+        help="travelplanner: agent-star or official.  [default: agent-star]",
+    ),
+    click.option(
+        "--closed-world", cls=Option, group="study", is_flag=True,
+        help="travelplanner: a leg that the flight table does not know has no flight.",
+    ),
+    click.option(
         "--trust-games", cls=Option, group="study", is_flag=True,
         help="Load games whose grammar is not known (it is run as code).",
     ),

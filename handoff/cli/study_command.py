@@ -59,6 +59,9 @@ def study_command(
         data: str | None,
         engine: str | None,
         trust_games: bool,
+        flights: str | None,
+        evaluator: str | None,
+        closed_world: bool,
         pairs: tuple[str, ...],
         model_options: Mapping[str, Any],
         where: Mapping[str, Any],
@@ -70,7 +73,8 @@ def study_command(
         cross: str | None = None,
         **stated: Mapping[str, Any],
     ) -> None:
-        places = options.env_options(pairs, data=data, engine=engine, trust_games=trust_games)
+        named = {"data": data, "engine": engine, "trust_games": trust_games, "flights": flights}
+        places = options.env_options(pairs, **named, evaluator=evaluator, closed_world=closed_world)
         request = CommandLine(
             environment,
             file,

@@ -28,6 +28,7 @@ from handoff.environment import (
     FrontierOracle,
     Messages,
     Planner,
+    RowScorer,
     Scored,
     Snapshots,
     Stochastic,
@@ -171,6 +172,12 @@ class _Formatted(Guarded):
         return self.call("read_formatted()", lambda: _value(inner.read_formatted(reply)))
 
 
+class _RowScorer(Guarded):
+    def score_row(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        inner: Any = self.inner
+        return self.call("score_row()", lambda: _json(inner.score_row(row)), contract=True)
+
+
 #: The guard of each ability.
 _ABILITIES: Mapping[type, type[Guarded]] = {
     Snapshots: _Snapshots,
@@ -182,6 +189,7 @@ _ABILITIES: Mapping[type, type[Guarded]] = {
     Messages: _Messages,
     Scored: _Scored,
     Formatted: _Formatted,
+    RowScorer: _RowScorer,
 }
 
 

@@ -96,11 +96,11 @@ def as_text(content: str, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str
     return "\n".join([*([content] if content else []), *blocks])
 
 
-def problem_of(call: ToolCall, tools: Sequence[Tool]) -> str:
+def problem_of(call: ToolCall, tools: Sequence[Tool], types: bool = True) -> str:
     """Why ``call`` is no valid call of one of ``tools``, as a sentence for the model; empty: it is one.
 
-    The name must be a tool's, every required argument must be there, no other may be, and each must have the type that
-    the tool's schema states.
+    The name must be a tool's, every required argument must be there, no other may be, and with ``types`` each must have
+    the type that the tool's schema states.
     """
     if call.problem:
         return call.problem
@@ -116,7 +116,7 @@ def problem_of(call: ToolCall, tools: Sequence[Tool]) -> str:
     unknown = [name for name in call.arguments if name not in properties]
     if unknown:
         return f"{tool.name} has no argument {unknown[0][:80]!r}; its arguments are {', '.join(properties) or 'none'}"
-    for name, value in call.arguments.items():
+    for name, value in call.arguments.items() if types else ():
         expected = properties[name].get("type")
         if not _is_of(value, expected):
             return f"the argument {name} of {tool.name} must be of the type {expected}"

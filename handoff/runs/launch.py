@@ -204,11 +204,13 @@ def _remarked(remarks: list[str]) -> Iterator[None]:
 
 
 def _located(options: Mapping[str, Any]) -> dict[str, Any]:
-    """``options`` with the folder of ``data`` as an absolute path, so that an audit finds it from any folder."""
-    data = options.get("data")
-    if isinstance(data, str) and data and os.path.exists(data):  # no error for what is no path
-        return {**options, "data": str(Path(data).absolute())}
-    return dict(options)
+    """``options`` with the paths of ``data`` and ``flights`` absolute, so that an audit finds them from any folder."""
+    located = dict(options)
+    for name in ("data", "flights"):
+        place = options.get(name)
+        if isinstance(place, str) and place and os.path.exists(place):  # no error for what is no path
+            located[name] = str(Path(place).absolute())
+    return located
 
 
 def _owed(store: Store) -> str:
