@@ -43,7 +43,7 @@ environment_options = (
         "--engine", cls=Option, group="study", metavar="NAME", help="The environment's engine, where it has several."
     ),
     click.option(
-        "--flights", cls=Option, group="study", metavar="FILE", help="travelplanner: a flight table that lies elsewhere."
+        "--flights", cls=Option, group="study", metavar="FILE", help="travelplanner: its flight table, elsewhere."
     ),
     click.option(
         "--evaluator", cls=Option, group="study", metavar="NAME",

@@ -73,7 +73,7 @@ def score(
     words = [f"{len(lines)} rows", *(f"{name}: {count} passed" for name, count in counts.items())]
     say(remarks, ", ".join(words) + (f", {unread} could not be read" if unread else ""))
     if unread:
-        raise SystemExit(1)
+        click.get_current_context().exit(1)
 
 
 def _scored(instance: Any, number: int, line: str) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def _scored(instance: Any, number: int, line: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         return {"line": number, "error": f"line {number} is not a JSON object"}
     try:
-        return dict(instance.score_row(row))
+        scored = instance.score_row(row)
+        return {key: scored[key] for key in (*row, *(key for key in scored if key not in row)) if key in scored}
     except DataError as error:
         return {**row, "error": f"line {number}: {error}"}
 
