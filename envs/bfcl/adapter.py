@@ -54,7 +54,9 @@ class BfclEnvironment(Environment):
         self._turns, self._done = [[]], False
         first = _users(self._entry["question"][0])
         self._messages = list(first)
-        return Record(_joined(first), (), 0.0, False, False, messages=first, tools=tools(self._id), state=self._state())
+        return Record(
+            _joined(first[1:]), (), 0.0, False, False, messages=first, tools=tools(self._id), state=self._state()
+        )
 
     @property
     def _entry(self) -> Mapping[str, Any]:

@@ -3,8 +3,8 @@
     python -m handoff.envs.travelplanner.generator --out artifacts/travelplanner
 
 Thirty cities in eight states; no name, price or distance is of the real world.  Twelve queries of each length (3, 5 and
-7 days), four of each level.  A gold plan visits one city per two nights, in the cheapest bed that the constraints allow,
-and takes one way of transport throughout.  The budget lies 10 to 30 percent above its cost.
+7 days), four of each level.  A gold plan visits one city per two nights, in the cheapest bed that the constraints
+allow, and takes one way of transport throughout.  The budget lies 10 to 30 percent above its cost.
 """
 
 from __future__ import annotations
