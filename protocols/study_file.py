@@ -224,8 +224,8 @@ def model_options(
 ) -> dict[str, ModelOptions]:
     """The options of each policy in ``specs`` (spec by name).
 
-    The later counts more: the defaults (``defaults`` are the environment's), the spec's own, the file's for all models, the file's for this one, and those
-    ``given`` on the command line.
+    The later counts more: the defaults (``defaults`` are the environment's), the spec's own, the file's for all models,
+    the file's for this one, and those ``given`` on the command line.
     """
     return {
         name: ModelOptions(

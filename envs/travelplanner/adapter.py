@@ -25,11 +25,11 @@ NOT_FOUND = "answer not found"
 CLOSED_WORLD = "closed_world"
 
 CONTRACT = (
-    "You plan trips. Use the tools to find flights, roads, places to stay, restaurants and attractions; take nothing from "
-    "memory. When you know enough, give the whole plan as your answer, between <answer> and </answer>: for every day the "
-    "current city, transportation, breakfast, attraction, lunch, dinner and accommodation, places as NAME, City, "
-    "attractions each followed by a semicolon, and - where a day has none. End the trip where it began, and keep to "
-    "the budget for all people."
+    "You plan trips. Use the tools to find flights, roads, places to stay, restaurants and attractions; take nothing "
+    "from memory. When you know enough, give the whole plan as your answer, between <answer> and </answer>: for every "
+    "day the current city, transportation, breakfast, attraction, lunch, dinner and accommodation, places as NAME, "
+    "City, attractions each followed by a semicolon, and - where a day has none. End the trip where it began, and keep "
+    "to the budget for all people."
 )
 FORMAT = """You turn a travel plan into JSON. Reply with one JSON array and nothing else: one object per day, in order,
 with the keys "day" (a number), "current_city", "transportation", "breakfast", "attraction", "lunch", "dinner" and

@@ -16,7 +16,7 @@ import attrs
 
 from handoff.envs.travelplanner.database import Database, Place
 from handoff.envs.travelplanner.evaluation.names import (
-    Leg,
+    LegType,
     Rules,
     attractions,
     field,
@@ -184,14 +184,14 @@ class _Trip:
         )
 
     def _leg_exists(self, text: str) -> bool:
-        if Leg.FLIGHT in text.lower():
+        if LegType.FLIGHT in text.lower():
             ends = from_to(text)
             cities = None if ends is None else (self.rules.city(ends[0]), self.rules.city(ends[1]))
             return cities in self.database.pairs.get(flight_number(text), ())
         kind = self.rules.leg(text)
-        if kind is Leg.TAXI:
+        if kind is LegType.TAXI:
             return self.evaluator.road(text, driving=False) is not None
-        if kind is Leg.DRIVING and from_to(text) is not None:
+        if kind is LegType.DRIVING and from_to(text) is not None:
             return self.evaluator.road(text, driving=True) is not None
         return True
 
@@ -233,7 +233,7 @@ class _Trip:
         if not field(self.days[0], "transportation"):
             return False
         kinds = {self.rules.leg(text) for text in self._texts("transportation")}
-        return Leg.DRIVING not in kinds or not kinds & {Leg.FLIGHT, Leg.TAXI}
+        return LegType.DRIVING not in kinds or not kinds & {LegType.FLIGHT, LegType.TAXI}
 
     def in_current_city(self) -> bool:
         for day, ends in zip(self.days, self.ends, strict=True):
@@ -258,10 +258,10 @@ class _Trip:
         people, total = self.query.people, 0.0
         for text in self._texts("transportation"):
             kind = self.rules.leg(text)
-            if kind is Leg.FLIGHT:
+            if kind is LegType.FLIGHT:
                 total += self.database.prices.get(flight_number(text), 0.0) * people
             elif kind is not None:
-                driving = kind is Leg.DRIVING
+                driving = kind is LegType.DRIVING
                 total += (self.evaluator.road(text, driving) or 0) * math.ceil(people / (5 if driving else 4))
         for text in self._texts(*MEALS):
             total += sum(place.price * people for place in self.evaluator.places(self.database.restaurants, text)[:1])
@@ -305,7 +305,7 @@ class _Trip:
         if asked is None:
             return None
         kinds = {self.rules.leg(text) for text in self._texts("transportation")}
-        refused = next((kind for kind in Leg if asked == f"no {kind}"), None)
+        refused = next((kind for kind in LegType if asked == f"no {kind}"), None)
         return refused not in kinds if refused is not None else True
 
 
