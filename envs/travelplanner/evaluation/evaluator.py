@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from handoff.envs.travelplanner.database import Database, Place
+from handoff.envs.travelplanner.database import Database, TravelPlace
 from handoff.envs.travelplanner.evaluation.names import (
     LegType,
     Rules,
@@ -72,7 +72,7 @@ class Evaluator:
 
     def __init__(self, database: Database, rules: Rules) -> None:
         self.database, self.rules = database, rules
-        self._places: dict[tuple[int, str], tuple[Place, ...]] = {}
+        self._places: dict[tuple[int, str], tuple[TravelPlace, ...]] = {}
 
     def evaluate(self, query: Query, plan: Any) -> PlanVerdict:
         """Check ``plan`` (untrusted JSON) for ``query``."""
@@ -91,7 +91,7 @@ class Evaluator:
         passed = hard is not None and False not in (*commonsense.values(), *hard.values())
         return PlanVerdict(commonsense, hard, passed)
 
-    def places(self, table: Mapping[str, Sequence[Place]], text: str) -> tuple[Place, ...]:
+    def places(self, table: Mapping[str, Sequence[TravelPlace]], text: str) -> tuple[TravelPlace, ...]:
         """The rows of ``table`` that the text "NAME, City" means: their names contain NAME, their city is equal."""
         key = (id(table), text)
         known = self._places.get(key)
@@ -269,7 +269,7 @@ class _Trip:
             total += bed.price * math.ceil(people / bed.occupancy)
         return total
 
-    def _beds(self) -> list[Place]:
+    def _beds(self) -> list[TravelPlace]:
         """The first row of every night's bed."""
         texts = self._texts("accommodation")
         return [place for text in texts for place in self.evaluator.places(self.database.accommodations, text)[:1]]
