@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from handoff.envs.travelplanner.database import Database, TravelPlace, Row
+from handoff.envs.travelplanner.database import Database, Row, TravelPlace
 from handoff.errors import DataError
 from handoff.messages.replies import ToolCall, problem_of, tool_of
 from handoff.records import Tool

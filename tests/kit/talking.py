@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from handoff.environment import Environment
@@ -89,3 +90,22 @@ class Sums(PlainSums):
         except ValueError:
             return None
         return value["sum"] if isinstance(value, dict) and isinstance(value.get("sum"), str) else str(value)
+
+
+class Forgetful(PlainSums):
+    """Its message list is not what its records say, from the second reply on."""
+
+    name: ClassVar[str] = "forgetful"
+
+    def messages(self) -> Sequence[Message]:
+        return self._list[:-1] if len(self._list) > 4 else list(self._list)
+
+
+def install(folder: Path) -> Path:
+    """Make the environments known to every process that has ``folder`` on its path; returns the folder."""
+    info = folder / "talking-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: talking\nVersion: 1.0\n")
+    lines = [f"{cls.name} = kit.talking:{cls.__name__}" for cls in (PlainSums, Sums, Forgetful)]
+    (info / "entry_points.txt").write_text("\n".join(["[handoff.environments]", *lines, ""]))
+    return folder
