@@ -219,13 +219,17 @@ class _Reader:
 _KINDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", dict: "a table"}
 
 
-def model_options(specs: Mapping[str, str], file: StudyFile, given: Mapping[str, Any]) -> dict[str, ModelOptions]:
+def model_options(
+    specs: Mapping[str, str], file: StudyFile, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> dict[str, ModelOptions]:
     """The options of each policy in ``specs`` (spec by name).
 
-    The later counts more: the defaults, the spec's own, the file's for all models, the file's for this one, and those
-    ``given`` on the command line.
+    The later counts more: the defaults (``defaults`` are the environment's), the spec's own, the file's for all models,
+    the file's for this one, and those ``given`` on the command line.
     """
     return {
-        name: ModelOptions(**{**own_options(spec), **file.models, **file.own.get(name, {}), **given})
+        name: ModelOptions(
+            **{**(defaults or {}), **own_options(spec), **file.models, **file.own.get(name, {}), **given}
+        )
         for name, spec in specs.items()
     }

@@ -24,6 +24,10 @@ SPLIT = "multi_turn_base"
 ROUNDS = 20
 #: What a reply without a call says.
 DONE = "Done."
+CONTRACT = (
+    "Do what the user asks by calling tools. Several calls may stand in one reply. When the request is done, or cannot "
+    "be done, say so in words, without a call: then the user speaks again."
+)
 
 
 class BfclEnvironment(Environment):
@@ -52,9 +56,10 @@ class BfclEnvironment(Environment):
         self._id = _entry_of(task)
         self._instances = Instances(self._entry)
         self._turns, self._done = [[]], False
-        first = _users(self._entry["question"][0])
+        users, offered = _users(self._entry["question"][0]), tools(self._id)
+        first = (Message("system", CONTRACT), *users)
         self._messages = list(first)
-        return Record(_joined(first), (), 0.0, False, False, messages=first, tools=tools(self._id), state=self._state())
+        return Record(_joined(users), (), 0.0, False, False, messages=first, tools=offered, state=self._state())
 
     @property
     def _entry(self) -> Mapping[str, Any]:

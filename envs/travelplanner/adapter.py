@@ -24,6 +24,13 @@ NOT_FOUND = "answer not found"
 #: The remark on an episode that was told of no flight where the table does not know.
 CLOSED_WORLD = "closed_world"
 
+CONTRACT = (
+    "You plan trips. Use the tools to find flights, roads, places to stay, restaurants and attractions; take nothing "
+    "from memory. When you know enough, give the whole plan as your answer, between <answer> and </answer>: for every "
+    "day the current city, transportation, breakfast, attraction, lunch, dinner and accommodation, places as NAME, "
+    "City, attractions each followed by a semicolon, and - where a day has none. End the trip where it began, and keep "
+    "to the budget for all people."
+)
 FORMAT = """You turn a travel plan into JSON. Reply with one JSON array and nothing else: one object per day, in order,
 with the keys "day" (a number), "current_city", "transportation", "breakfast", "attraction", "lunch", "dinner" and
 "accommodation", all other values texts. Change nothing of the plan and add nothing to it. Write "-" where it says
@@ -73,7 +80,7 @@ class TravelPlannerEnvironment(Environment):
     def reset(self, task: Task, seed: int) -> Record:
         _, query = self._world.query(task)
         self._task, self._answer, self._made = task, None, []
-        self._messages = [Message("user", query.text)]
+        self._messages = [Message("system", CONTRACT), Message("user", query.text)]
         return Record(query.text, (), 0.0, False, False, messages=tuple(self._messages), tools=TOOLS)
 
     def step(self, action: str) -> Record:

@@ -59,7 +59,7 @@ class Leg:
 
 
 @attrs.frozen
-class Place:
+class TravelPlace:
     """A restaurant, a bed or an attraction, with its row."""
 
     name: str
@@ -74,9 +74,9 @@ class Place:
 class Database:
     """All tables.  Cities and names are compared exactly as they are written."""
 
-    accommodations: Mapping[str, Sequence[Place]]
-    restaurants: Mapping[str, Sequence[Place]]
-    attractions: Mapping[str, Sequence[Place]]
+    accommodations: Mapping[str, Sequence[TravelPlace]]
+    restaurants: Mapping[str, Sequence[TravelPlace]]
+    attractions: Mapping[str, Sequence[TravelPlace]]
     distances: Mapping[tuple[str, str], Leg]
     states: Mapping[str, str]
     #: Rows by (origin, destination, date).
@@ -124,7 +124,7 @@ class Database:
             accommodations=_by_city(reader.table(folder / ACCOMMODATIONS, ACCOMMODATIONS), "city", _bed),
             restaurants=_by_city(reader.table(folder / RESTAURANTS, RESTAURANTS), "City", _restaurant),
             attractions=_by_city(
-                reader.table(folder / ATTRACTIONS, ATTRACTIONS), "City", lambda row: Place(row["Name"], row)
+                reader.table(folder / ATTRACTIONS, ATTRACTIONS), "City", lambda row: TravelPlace(row["Name"], row)
             ),
             distances=distances,
             states=reader.cities(folder / CITIES),
@@ -178,15 +178,15 @@ class Reader:
         return states
 
 
-def _by_city(rows: Iterable[Row], column: str, place: Callable[[Row], Place]) -> dict[str, list[Place]]:
-    places: dict[str, list[Place]] = {}
+def _by_city(rows: Iterable[Row], column: str, place: Callable[[Row], TravelPlace]) -> dict[str, list[TravelPlace]]:
+    places: dict[str, list[TravelPlace]] = {}
     for row in rows:
         places.setdefault(row[column], []).append(place(row))
     return places
 
 
-def _bed(row: Row) -> Place:
-    return Place(
+def _bed(row: Row) -> TravelPlace:
+    return TravelPlace(
         row["NAME"],
         row,
         _price(row["price"], ACCOMMODATIONS, row),
@@ -195,8 +195,8 @@ def _bed(row: Row) -> Place:
     )
 
 
-def _restaurant(row: Row) -> Place:
-    return Place(row["Name"], row, _price(row["Average Cost"], RESTAURANTS, row))
+def _restaurant(row: Row) -> TravelPlace:
+    return TravelPlace(row["Name"], row, _price(row["Average Cost"], RESTAURANTS, row))
 
 
 def _price(text: str, table: str, row: Row) -> float:

@@ -3,8 +3,8 @@
     python -m handoff.envs.travelplanner.generator --out artifacts/travelplanner
 
 Thirty cities in eight states; no name, price or distance is of the real world.  Twelve queries of each length (3, 5 and
-7 days), four of each level.  A gold plan visits one city per two nights, in the cheapest bed that the constraints allow,
-and takes one way of transport throughout.  The budget lies 10 to 30 percent above its cost.
+7 days), four of each level.  A gold plan visits one city per two nights, in the cheapest bed that the constraints
+allow, and takes one way of transport throughout.  The budget lies 10 to 30 percent above its cost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SIGHTS = ("Museum", "Park", "Tower", "Bridge", "Gallery", "Market")
 _MONTH = "2022-03-{:02d}"
 
 
-class Dice:
+class TravelDice:
     """Draws that are equal on every Python: only ``random()`` is promised to be."""
 
     def __init__(self, seed: int) -> None:
@@ -80,7 +80,7 @@ class Tables:
 
 def generate(seed: int = SEED) -> dict[str, bytes]:
     """The files by name."""
-    dice, tables = Dice(seed), Tables()
+    dice, tables = TravelDice(seed), Tables()
     _make_cities(dice, tables)
     for city in tables.states:
         _furnish(dice, tables, city)
@@ -94,7 +94,7 @@ def generate(seed: int = SEED) -> dict[str, bytes]:
     return _files(tables)
 
 
-def _make_cities(dice: Dice, tables: Tables) -> None:
+def _make_cities(dice: TravelDice, tables: Tables) -> None:
     names: list[str] = []
     while len(names) < sum(_STATES.values()):
         name = dice.one(_STARTS) + dice.one(_ENDS)
@@ -105,7 +105,7 @@ def _make_cities(dice: Dice, tables: Tables) -> None:
             tables.states[names.pop(0)] = state
 
 
-def _furnish(dice: Dice, tables: Tables, city: str) -> None:
+def _furnish(dice: TravelDice, tables: Tables, city: str) -> None:
     """Beds, restaurants and attractions of one city.  A name occurs once, and is no part of another."""
     for place in range(6):
         rules = dice.some(_RULES, dice.one((0, 1, 1, 2)))
@@ -150,7 +150,7 @@ def _furnish(dice: Dice, tables: Tables, city: str) -> None:
         )
 
 
-def _make_roads(dice: Dice, tables: Tables) -> None:
+def _make_roads(dice: TravelDice, tables: Tables) -> None:
     cities = list(tables.states)
     for i, a in enumerate(cities):
         for b in cities[i + 1 :]:
@@ -163,7 +163,7 @@ def _make_roads(dice: Dice, tables: Tables) -> None:
                 tables.roads[pair] = (kilometres, duration, f"{kilometres:,} km")
 
 
-def _make_query(dice: Dice, tables: Tables, idx: int, days: int, level: str) -> None:
+def _make_query(dice: TravelDice, tables: Tables, idx: int, days: int, level: str) -> None:
     count = (days - 1) // 2
     state = dice.one([name for name, size in _STATES.items() if size >= count])
     inside = [city for city, its_state in tables.states.items() if its_state == state]
@@ -202,7 +202,7 @@ def _make_query(dice: Dice, tables: Tables, idx: int, days: int, level: str) -> 
     tables.plans.append({"split": "validation", "idx": idx, "plan": plan})
 
 
-def _constraints(dice: Dice, level: str) -> dict[str, Any]:
+def _constraints(dice: TravelDice, level: str) -> dict[str, Any]:
     values: dict[str, Any] = {
         "house rule": dice.one(_RULES),
         "cuisine": dice.some(_CUISINES, 2),
@@ -215,7 +215,7 @@ def _constraints(dice: Dice, level: str) -> dict[str, Any]:
     return {name: value if name in kept else None for name, value in values.items()}
 
 
-def _make_flights(dice: Dice, tables: Tables, a: str, b: str, date: str) -> None:
+def _make_flights(dice: TravelDice, tables: Tables, a: str, b: str, date: str) -> None:
     for _ in range(dice.between(1, 3)):
         leave, minutes = dice.between(6 * 60, 20 * 60), 45 + tables.roads[a, b][0] // 12
         arrive = (leave + minutes) % (24 * 60)
@@ -235,7 +235,7 @@ def _make_flights(dice: Dice, tables: Tables, a: str, b: str, date: str) -> None
 
 
 def _gold(
-    dice: Dice,
+    dice: TravelDice,
     tables: Tables,
     origin: str,
     route: Sequence[str],

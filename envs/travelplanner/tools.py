@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from handoff.envs.travelplanner.database import Database, Place, Row
+from handoff.envs.travelplanner.database import Database, TravelPlace, Row
 from handoff.errors import DataError
 from handoff.messages.replies import ToolCall, problem_of, tool_of
 from handoff.records import Tool
@@ -101,7 +101,7 @@ def _accommodations(database: Database, city: str) -> str:
     return _places("places to stay", city, places, _bed)
 
 
-def _bed(place: Place) -> str:
+def _bed(place: TravelPlace) -> str:
     row = place.row
     return (
         f"[{place.name}] ${row['price']} per night, {row['room type']}, house rules: {row['house_rules']}, minimum "
@@ -114,7 +114,7 @@ def _restaurants(database: Database, city: str) -> str:
     return _places("restaurants", city, database.restaurants.get(city, ()), _restaurant)
 
 
-def _restaurant(place: Place) -> str:
+def _restaurant(place: TravelPlace) -> str:
     row = place.row
     return f"[{place.name}] average cost ${row['Average Cost']}, {row['Cuisines']}, rating {row['Aggregate Rating']}"
 
@@ -123,7 +123,7 @@ def _attractions(database: Database, city: str) -> str:
     return _places("attractions", city, database.attractions.get(city, ()), _attraction)
 
 
-def _attraction(place: Place) -> str:
+def _attraction(place: TravelPlace) -> str:
     row = place.row
     return f"[{place.name}]({row['Website']}), {row['Address']}, {row['Phone']}"
 
@@ -133,7 +133,7 @@ def _cities(database: Database, state: str) -> str:
     return f"{len(cities)} cities lie in {state}: {', '.join(cities)}." if cities else f"No city of {state} is known."
 
 
-def _places(noun: str, city: str, places: Iterable[Place], line: Callable[[Place], str]) -> str:
+def _places(noun: str, city: str, places: Iterable[TravelPlace], line: Callable[[TravelPlace], str]) -> str:
     lines = [line(place) for place in places]
     return _listed(f"{len(lines)} {noun} in {city}:", lines) if lines else f"No {noun} in {city} are known."
 

@@ -84,11 +84,12 @@ class DecisionRules:
             return cls(flags=flags)
         rules = cls(model=True, flags=flags, limits=limits_of(facts))
         stated = facts.get("actions")
-        if not isinstance(stated, dict) or set(stated) != {"format", "strict"} or type(stated["strict"]) is not bool:
+        keys = {"format", "strict"}
+        if not isinstance(stated, dict) or set(stated) - {"tools"} != keys or type(stated["strict"]) is not bool:
             rules.no_action = "the manifest states no rule from its text to its action"
         else:
             try:
-                rules.action = ActionRule(str(stated["format"]), stated["strict"])
+                rules.action = ActionRule(str(stated["format"]), stated["strict"], stated.get("tools") == "native")
             except HandoffError as error:
                 rules.no_action = str(error)
         return rules

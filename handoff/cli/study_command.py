@@ -18,7 +18,7 @@ from handoff.cli import options
 from handoff.cli.settings import Command, Option, options_of
 from handoff.episodes.start import Where
 from handoff.errors import UsageError
-from handoff.policies.language.options import ModelOptions
+from handoff.policies.language.options import OF_CONVERSATIONS, ModelOptions
 from handoff.protocols.protocol import Protocol
 from handoff.runs.launch import Prepared
 
@@ -140,6 +140,7 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     """Prepare the run, show its plan, run it and show its result.  ``stated`` are settings by field name."""
     from handoff import progress
     from handoff.cli.output import console
+    from handoff.environment import Messages
     from handoff.errors import Interrupted
     from handoff.guard.adapter import load
     from handoff.guard.host_state import working_folder
@@ -163,7 +164,8 @@ def carry_out(protocol: Protocol[Any, Any], request: CommandLine, stated: Mappin
     config = protocol.configure(values)
     specs = resolve(protocol.policies(config), bound, adapter.policies)
     model_options = {**(_IMPATIENT if request.dry_run else {}), **request.model_options}
-    models = study_file.model_options(specs, file, model_options)
+    defaults = OF_CONVERSATIONS if issubclass(adapter, Messages) else {}
+    models = study_file.model_options(specs, file, model_options, defaults)
     environment_options = {**file.environment_options, **request.environment_options}
     try:
         timeout = request.where.step_timeout

@@ -10,7 +10,9 @@ import attrs
 
 from handoff import signals
 from handoff.auditing.checks import Audit
+from handoff.environment import Environment, Messages
 from handoff.episodes.pool import Pool
+from handoff.errors import UsageError
 from handoff.policies.policy import Policy
 from handoff.progress import Progress
 from handoff.protocols.export import ExportTable
@@ -39,6 +41,14 @@ class FrontierProtocol(Protocol[FrontierConfig, Study]):
     roles = ("reachers", "solvers")
     replays = CLAIMS
     report_at = "handoff.report.study:REPORT"
+
+    def suit(self, config: FrontierConfig, environment: Environment) -> FrontierConfig:
+        if isinstance(environment, Messages):
+            raise UsageError(
+                f"the state of {environment.name} is a conversation, which has no frontier; hand over its recorded "
+                f"histories: handoff run {environment.name} --protocol recorded"
+            )
+        return config
 
     def settle(self, config: FrontierConfig, policies: Mapping[str, Policy]) -> FrontierConfig:
         solvers = {name: policies[name] for name in config.solvers}

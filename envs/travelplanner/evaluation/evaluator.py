@@ -14,9 +14,9 @@ from typing import Any
 
 import attrs
 
-from handoff.envs.travelplanner.database import Database, Place
+from handoff.envs.travelplanner.database import Database, TravelPlace
 from handoff.envs.travelplanner.evaluation.names import (
-    Leg,
+    LegType,
     Rules,
     attractions,
     field,
@@ -72,7 +72,7 @@ class Evaluator:
 
     def __init__(self, database: Database, rules: Rules) -> None:
         self.database, self.rules = database, rules
-        self._places: dict[tuple[int, str], tuple[Place, ...]] = {}
+        self._places: dict[tuple[int, str], tuple[TravelPlace, ...]] = {}
 
     def evaluate(self, query: Query, plan: Any) -> PlanVerdict:
         """Check ``plan`` (untrusted JSON) for ``query``."""
@@ -91,7 +91,7 @@ class Evaluator:
         passed = hard is not None and False not in (*commonsense.values(), *hard.values())
         return PlanVerdict(commonsense, hard, passed)
 
-    def places(self, table: Mapping[str, Sequence[Place]], text: str) -> tuple[Place, ...]:
+    def places(self, table: Mapping[str, Sequence[TravelPlace]], text: str) -> tuple[TravelPlace, ...]:
         """The rows of ``table`` that the text "NAME, City" means: their names contain NAME, their city is equal."""
         key = (id(table), text)
         known = self._places.get(key)
@@ -184,14 +184,14 @@ class _Trip:
         )
 
     def _leg_exists(self, text: str) -> bool:
-        if Leg.FLIGHT in text.lower():
+        if LegType.FLIGHT in text.lower():
             ends = from_to(text)
             cities = None if ends is None else (self.rules.city(ends[0]), self.rules.city(ends[1]))
             return cities in self.database.pairs.get(flight_number(text), ())
         kind = self.rules.leg(text)
-        if kind is Leg.TAXI:
+        if kind is LegType.TAXI:
             return self.evaluator.road(text, driving=False) is not None
-        if kind is Leg.DRIVING and from_to(text) is not None:
+        if kind is LegType.DRIVING and from_to(text) is not None:
             return self.evaluator.road(text, driving=True) is not None
         return True
 
@@ -233,7 +233,7 @@ class _Trip:
         if not field(self.days[0], "transportation"):
             return False
         kinds = {self.rules.leg(text) for text in self._texts("transportation")}
-        return Leg.DRIVING not in kinds or not kinds & {Leg.FLIGHT, Leg.TAXI}
+        return LegType.DRIVING not in kinds or not kinds & {LegType.FLIGHT, LegType.TAXI}
 
     def in_current_city(self) -> bool:
         for day, ends in zip(self.days, self.ends, strict=True):
@@ -258,10 +258,10 @@ class _Trip:
         people, total = self.query.people, 0.0
         for text in self._texts("transportation"):
             kind = self.rules.leg(text)
-            if kind is Leg.FLIGHT:
+            if kind is LegType.FLIGHT:
                 total += self.database.prices.get(flight_number(text), 0.0) * people
             elif kind is not None:
-                driving = kind is Leg.DRIVING
+                driving = kind is LegType.DRIVING
                 total += (self.evaluator.road(text, driving) or 0) * math.ceil(people / (5 if driving else 4))
         for text in self._texts(*MEALS):
             total += sum(place.price * people for place in self.evaluator.places(self.database.restaurants, text)[:1])
@@ -269,7 +269,7 @@ class _Trip:
             total += bed.price * math.ceil(people / bed.occupancy)
         return total
 
-    def _beds(self) -> list[Place]:
+    def _beds(self) -> list[TravelPlace]:
         """The first row of every night's bed."""
         texts = self._texts("accommodation")
         return [place for text in texts for place in self.evaluator.places(self.database.accommodations, text)[:1]]
@@ -305,7 +305,7 @@ class _Trip:
         if asked is None:
             return None
         kinds = {self.rules.leg(text) for text in self._texts("transportation")}
-        refused = next((kind for kind in Leg if asked == f"no {kind}"), None)
+        refused = next((kind for kind in LegType if asked == f"no {kind}"), None)
         return refused not in kinds if refused is not None else True
 
 

@@ -12,7 +12,7 @@ _FLIGHT = re.compile(r"flight number:\s*([^,]*)", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"\A(.*?)\([^)]*\)", re.DOTALL)
 
 
-class Leg(StrEnum):
+class LegType(StrEnum):
     """Types of a leg."""
 
     FLIGHT = "flight"
@@ -36,12 +36,12 @@ class Rules(StrEnum):
         match = _PARENTHESIS.match(text) if self.cuts else None
         return text if match is None else match.group(1).strip()
 
-    def leg(self, text: str) -> Leg | None:
+    def leg(self, text: str) -> LegType | None:
         """The type of a leg; ``None``: of no type."""
         lower = text.lower()
         if self is Rules.OFFICIAL:
-            return next((kind for kind in (Leg.TAXI, Leg.DRIVING, Leg.FLIGHT) if kind in lower), None)
-        return next((kind for kind in (Leg.FLIGHT, Leg.TAXI) if kind in lower), Leg.DRIVING)
+            return next((kind for kind in (LegType.TAXI, LegType.DRIVING, LegType.FLIGHT) if kind in lower), None)
+        return next((kind for kind in (LegType.FLIGHT, LegType.TAXI) if kind in lower), LegType.DRIVING)
 
 
 def field(day: Mapping[str, Any], name: str) -> str:

@@ -3,6 +3,8 @@
 A reply is never repaired silently.  What the rule read is the action; how it came to it is a status and flags, which
 stand beside the raw text in the record.  An unusable reply costs its step.
 
+Where the environment's state is a conversation the action is the whole reply, whatever the format.
+
 Every format first sets the thinking aside and reads the text after the last ``</think>``.  Then
 
 ``tagged``
@@ -30,6 +32,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import UsageError
+from handoff.records import Offer
 
 FORMATS = ("tagged", "last_line", "json", "choice")
 
@@ -48,6 +51,8 @@ FLAGS = {
     "fenced": "the JSON stood in a code fence",
     "tool_call": "the action came as a tool call",
     "malformed": "what stood there was not valid JSON of the expected form",
+    "cut": "the reply hit its token limit; it counts as it is",
+    "unparsed_markup": "the text holds calls that the server should have read",
 }
 
 
@@ -80,6 +85,8 @@ class ActionRule:
 
     format: str = "tagged"
     strict: bool = False
+    #: Whether calls come apart from the text, by a server's own interface.
+    native: bool = False
 
     def __attrs_post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -91,6 +98,12 @@ class ActionRule:
         flags.add("cjk", _CJK.search(reply.text) is not None)
         if not reply.text.strip():
             return Parsed(None, "truncated" if reply.finish == "length" else "empty", flags.sorted())
+        if isinstance(admissible, Offer) and admissible.free:
+            flags.add("cut", reply.finish == "length")
+            if self.native and _has_markup(reply):
+                flags.add("unparsed_markup")
+                return Parsed(None, "no_action", flags.sorted())
+            return Parsed(reply.text, "parsed", flags.sorted())
         text = _FORMATS[self.format](reply, admissible, self.strict, flags)
         if text is None:
             return Parsed(None, "truncated" if reply.finish == "length" else "no_action", flags.sorted())
@@ -267,6 +280,20 @@ _FORMATS: dict[str, Callable[[Reply, Sequence[str], bool, _Flags], str | None]] 
 }
 
 
+#: How models of several families write calls.
+_MARKUP = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<\|tool_call|<function=|<\|python_tag\|>", re.IGNORECASE)
+#: A call that was read, as a policy writes it behind the text (:func:`handoff.policies.openai.schema.native`).
+_READ_CALL = re.compile(r"\s*<tool_call>\n\{\"arguments\":.*?\n</tool_call>\Z", re.DOTALL)
+
+
+def _has_markup(reply: Reply) -> bool:
+    """Whether the text holds calls, beside those that the server has read."""
+    text = reply.text
+    while reply.finish == "tool_calls" and (match := _READ_CALL.search(text, text.rfind("<tool_call>\n"))) is not None:
+        text = text[: match.start()]
+    return _MARKUP.search(text) is not None
+
+
 def _admit(text: str, admissible: Sequence[str], flags: _Flags) -> tuple[str, str]:
     """The admissible action that equals ``text`` up to case and white space; else ``text`` itself, inadmissible."""
     if text in admissible:
@@ -281,5 +308,8 @@ def _admit(text: str, admissible: Sequence[str], flags: _Flags) -> tuple[str, st
             flags.add("case_folded")
             flags.add("spaced", bare != text)
             return action, "parsed"
+    if bare in admissible:  # an open action
+        flags.add("spaced")
+        return bare, "parsed"
     flags.add("spaced", bare != text)
     return bare, "inadmissible"

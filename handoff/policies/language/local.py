@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from handoff.errors import DataError
+from handoff.errors import DataError, UsageError
 from handoff.policies.language.chat import probes, rewritten
 from handoff.policies.language.checkpoints import Checkpoint, Encoder, find
 from handoff.policies.language.model import Input, Output, Speaker
@@ -48,6 +48,8 @@ class Local(Policy):
     context: int | None
 
     def __init__(self, argument: str, options: ModelOptions) -> None:
+        if options.tools != "text":
+            raise UsageError(f"{self.kind}: has no interface for tools of its own; leave out --tools {options.tools}")
         self.options = options
         self.temperature = options.temperature
         self.speaker = Speaker(options)

@@ -101,6 +101,7 @@ class Speaker:
             history=options.history,
             system=options.system,
             format=self.rule.format,
+            dialect=options.tools,
             **({} if options.now is None else {"now": options.now}),
         )
         #: Whether prompts can depend on the time: by this template, or by a chat template that a policy finds out.
@@ -240,6 +241,10 @@ class Speaker:
         return {
             **observed,
             "prompt": prompt,
-            "actions": {"format": self.rule.format, "strict": self.rule.strict},
+            "actions": {
+                "format": self.rule.format,
+                "strict": self.rule.strict,
+                **({"tools": "native"} if self.rule.native else {}),
+            },
             "sampling": self.options.sampling(),
         }

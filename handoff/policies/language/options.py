@@ -14,11 +14,18 @@ import attrs
 from handoff.errors import UsageError
 from handoff.policies.language.actions import FORMATS, ActionRule
 from handoff.policies.language.clock import iso
+from handoff.policies.language.dialects import DIALECTS
 from handoff.policies.language.prompts import BUILTIN, FORMS
 from handoff.settings import setting
 
 #: The bound below which vLLM, too, takes the likeliest token.
 GREEDY = 1e-5
+
+#: Defaults where the environment's state is a conversation with tools: the paper's (appendix B).
+OF_CONVERSATIONS: Mapping[str, Any] = {
+    "template": "tools", "temperature": 0.6, "top_p": 0.95, "max_new_tokens": 8192, "max_prompt_tokens": 32_768,
+    "history": None,
+}  # fmt: skip
 
 #: More tokens than any model has places for.
 MOST = 10_000_000
@@ -70,6 +77,12 @@ class ModelOptions:
         converter=lambda text: None if text is None else iso(text),
     )
     action_format: str = _option("How replies hold an action.", kind=str, default="tagged", choices=FORMATS)
+    tools: str = _option(
+        "How tools are called: in the text, or by the server's own interface (openai: only).",
+        kind=str,
+        default="text",
+        choices=DIALECTS,
+    )
     strict: bool = _option("Whether text beside the action is an error.", kind=bool, default=False, negative="lenient")
     constrain: bool = _option(
         "Let the model choose among the admissible actions only.", kind=bool, default=False, negative="free"
@@ -114,7 +127,9 @@ class ModelOptions:
 
     def action_rule(self) -> ActionRule:
         """The rule from a reply to its action."""
-        return ActionRule("choice", strict=True) if self.constrain else ActionRule(self.action_format, self.strict)
+        if self.constrain:
+            return ActionRule("choice", strict=True)
+        return ActionRule(self.action_format, self.strict, self.tools == "native")
 
     def sampling(self) -> dict[str, Any]:
         """The options that the sampled tokens depend on."""

@@ -4,6 +4,9 @@ A template is Jinja2, run in a sandbox without access to files or other template
 
 * a plain template: its whole text is the one user message;
 * blocks ``user`` and (optional) ``system``: one user message that shows the history itself;
+* a block ``system`` (and optional ``native``), or a plain template, for an environment whose state is a list of
+  messages: the system prompt, which the messages follow in the policy's dialect
+  (:mod:`handoff.policies.language.dialects`);
 * blocks ``first``, ``turn`` and (optional) ``system``: a conversation.  ``first`` shows the reset, each reply of the
   model is an assistant message as it was, and ``turn`` shows what came of it.  Each block sees its own turn only, so
   that a conversation is appended to and never rendered differently: a server's prefix cache stays good.
@@ -14,8 +17,9 @@ Variables: ``task`` (``name``, ``type``, ``split``), ``reset`` (the first observ
 one), ``admissible`` (list of actions), ``history`` (the window: each with ``number``, ``before``, ``action``,
 ``reply``, ``observation``; ``action`` is empty where a step was spent without one), ``skipped`` (turns before the
 window), ``step`` (actions taken), ``remaining`` (actions left, this one included), ``format`` (how to answer),
-``turn`` (in the block of that name) and the function ``strftime_now(format)``, whose clock stands still at the time of
-the run.
+``turn`` (in the block of that name), ``tools`` (each with ``name``, ``description``, ``schema``), ``instructions``
+(the environment's own system messages) and the function ``strftime_now(format)``, whose clock stands still at the
+time of the run.
 """
 
 from __future__ import annotations
@@ -33,11 +37,12 @@ from handoff import files
 from handoff.canonical import canonical, digest
 from handoff.errors import DataError, UsageError
 from handoff.policies.language.clock import READER, iso, present, reader
+from handoff.policies.language.dialects import as_native, as_text, instructions
 from handoff.policies.policy import Request, Turn
-from handoff.records import Record, Task
+from handoff.records import Message, Record, Task, Tool
 
 #: The toolkit's own templates.
-BUILTIN = ("default", "turns", "alfworld-compact")
+BUILTIN = ("default", "turns", "alfworld-compact", "tools")
 
 #: Forms of a prompt: messages for a chat template, or plain text.
 FORMS = ("chat", "text")
@@ -52,6 +57,8 @@ class Prompt:
     messages: tuple[tuple[str, str], ...]
     #: The time that a chat template is told; no part of the digest.
     now: str = ""
+    #: JSON of ``messages`` and ``tools`` of a request by a server's own interface for tools; empty: there is none.
+    native: str = ""
 
     @property
     def text(self) -> str:
@@ -70,10 +77,14 @@ class Prompt:
     @property
     def characters(self) -> int:
         """How long it is, without what a chat template adds."""
+        if self.native:
+            return len(self.native)
         return sum(len(content) for _, content in self.messages)
 
     def digest(self) -> str:
         """Digest of the rendered prompt, before any tokenizer."""
+        if self.native:
+            return hashlib.sha256(self.native.encode()).hexdigest()
         if self.form == "text":
             return digest({"text": self.text})
         # The canonical JSON of {"messages": [[role, content], ...]}.
@@ -102,13 +113,16 @@ class Template:
     format: str = "tagged"
     #: The time that the clock shows, in ISO form.
     now: str = attrs.field(factory=present, eq=False)
+    #: How a conversation is shown: one of ``DIALECTS``.
+    dialect: str = "text"
 
     def __attrs_post_init__(self) -> None:
         if self.form not in FORMS:
             raise UsageError(f"no prompt form is named {self.form!r} (known: {', '.join(FORMS)})")
         if self.history is not None and self.history < 0:
             raise UsageError(f"the history window is 0 turns or more, not {self.history}")
-        self.render(_SAMPLE)  # finds an unknown variable before a run does
+        # An unknown variable is found before a run finds it.
+        self.render(_CONVERSATION_SAMPLE if self.is_of_tools else _SAMPLE)
 
     @classmethod
     def named(cls, name: str, **options: Any) -> Template:
@@ -140,6 +154,7 @@ class Template:
             "history": self.history,
             "system": self.system,
             "format": self.format,
+            **({} if self.dialect == "text" else {"tools": self.dialect}),
         }
 
     @classmethod
@@ -147,7 +162,8 @@ class Template:
         """The template that :meth:`to_json` described.  Raises :class:`~handoff.errors.DataError`."""
         try:
             fields = (form["source"], form["form"], form["history"], form["system"], form["format"])
-            return cls(str(form["template"]), *fields, iso(form["now"]) if "now" in form else present())
+            now = iso(form["now"]) if "now" in form else present()
+            return cls(str(form["template"]), *fields, now, form.get("tools", "text"))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"not the description of a prompt template: {error}") from error
 
@@ -158,12 +174,18 @@ class Template:
             "reset": request.reset.observation,
             "format": self.format,
             READER: reader(self.now),
+            "tools": [_shown(tool) for tool in request.reset.tools],
+            "instructions": instructions(request.reset.messages),
         }
+        if request.is_conversation:
+            return self._messages(request, common)
+        if self.is_of_tools:
+            raise DataError(f"template {self.name}: it shows conversations with tools, which this environment has not")
         steps = len(request.history)
         window = _turns(request, 0 if self.history is None else max(0, steps - self.history))
         now = {
             "observation": request.record.observation,
-            "admissible": list(request.record.admissible),
+            "admissible": _offered(request.record),
             "history": window,
             "skipped": steps - len(window),
             "step": steps,
@@ -188,7 +210,7 @@ class Template:
         self, request: Request, common: Mapping[str, Any], window: Sequence[Mapping[str, Any]]
     ) -> list[tuple[str, str]]:
         # ``first`` and each ``turn`` are rendered from that moment alone.
-        first = {**common, "observation": request.reset.observation, "admissible": list(request.reset.admissible)}
+        first = {**common, "observation": request.reset.observation, "admissible": _offered(request.reset)}
         messages = [("user", self._block("first", {**first, "step": 0}))]
         for turn in window:
             position = turn["number"] - 1
@@ -198,11 +220,34 @@ class Template:
                 **common,
                 "turn": turn,
                 "observation": record.observation,
-                "admissible": list(record.admissible),
+                "admissible": _offered(record),
                 "step": position + 1,
             }
             messages.append(("user", self._block("turn", context)))
         return messages
+
+    def _messages(self, request: Request, common: Mapping[str, Any]) -> Prompt:
+        """The prompt for an environment whose state is a list of messages."""
+        names, messages = set(self._compiled.blocks), request.messages()
+        if names and not self.is_of_tools:
+            raise DataError(f"template {self.name}: it cannot show a conversation with tools; take --template tools")
+        block = "native" if self.dialect == "native" and "native" in names else "system"
+        system = self.system
+        if system is None and names:
+            system = self._block(block, common)
+        elif system is None:
+            system = str(self._rendered(lambda: self._compiled.render(common)))
+        if self.dialect == "native":
+            form = as_native(system, messages, request.reset.tools)
+            return Prompt("chat", (), self.now, canonical(form).decode())
+        first = [("system", system)] if system else []
+        return Prompt(self.form, (*first, *as_text(messages)), self.now)
+
+    @property
+    def is_of_tools(self) -> bool:
+        """Whether it is a system prompt alone, for conversations."""
+        names = set(self._compiled.blocks)
+        return bool(names) and names <= {"system", "native"}
 
     @cached_property
     def reads_clock(self) -> bool:
@@ -214,7 +259,7 @@ class Template:
     @property
     def is_conversation(self) -> bool:
         """Whether prompts show earlier replies as messages of their own."""
-        return self.form == "chat" and self.history != 0 and "first" in self._compiled.blocks
+        return self.form == "chat" and (self.is_of_tools or (self.history != 0 and "first" in self._compiled.blocks))
 
     @cached_property
     def _compiled(self) -> Any:
@@ -230,10 +275,13 @@ class Template:
             sandbox = Sandbox(undefined=jinja2.StrictUndefined)
             compiled = self._guard(lambda: sandbox.bounded(self.source))
         names = set(compiled.blocks)
-        if names and not ({"user"} <= names <= {"system", "user"} or {"first", "turn"} <= names <= _CONVERSATION):
+        of_tools = {"system"} <= names <= {"system", "native"}
+        if names and not (
+            of_tools or {"user"} <= names <= {"system", "user"} or {"first", "turn"} <= names <= _CONVERSATION
+        ):
             raise DataError(
                 f"template {self.name}: its blocks are {', '.join(sorted(names))}; write user (and system), "
-                "or first and turn (and system), or no block at all"
+                "or first and turn (and system), or system (and native) for conversations, or no block at all"
             )
         return compiled
 
@@ -265,6 +313,15 @@ class Template:
 
 
 _CONVERSATION = {"system", "first", "turn"}
+
+
+def _offered(record: Record) -> list[str]:
+    """The actions that a template lists: the admissible ones, then the open ones."""
+    return [*record.admissible, *record.open_actions]
+
+
+def _shown(tool: Tool) -> dict[str, str]:
+    return {"name": tool.name, "description": tool.description, "schema": tool.parameters}
 
 
 @cache
@@ -301,5 +358,20 @@ _SAMPLE = Request(
     seed=0,
     reset=_RECORD,
     history=(Turn("look", _RECORD, "look"),),
+    remaining=1,
+)
+_CONVERSATION_SAMPLE = Request(
+    task=Task("0" * 64, "sample", "sample", "sample"),
+    seed=0,
+    reset=Record(
+        "Look around.",
+        (),
+        0.0,
+        False,
+        False,
+        messages=(Message("user", "Look around."),),
+        tools=(Tool("Look", "", "{}"),),
+    ),
+    history=(),
     remaining=1,
 )

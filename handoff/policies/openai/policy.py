@@ -147,10 +147,15 @@ class OpenAIServer(Served):
             "model": card.model,
             **self._answering.describe(),
             "engine": {**card.engine(), **({"context": self.options.context} if self.options.context else {})},
-            "tokens": "ids" if card.tokenizes else "rendered prompt only",
-            "guarantee": guarantees.SERVER if card.tokenizes else guarantees.UNKNOWN_SERVER,
+            "tokens": "ids" if self._has_ids else "rendered prompt only",
+            "guarantee": guarantees.SERVER if self._has_ids else guarantees.UNKNOWN_SERVER,
             **self.speaker.describe(),
         }
+
+    @property
+    def _has_ids(self) -> bool:
+        """Whether decisions have token ids.  The prompt that a server makes of tools is not known."""
+        return self.card.tokenizes and self.options.tools == "text"
 
     def set_time(self, now: str) -> None:
         self.speaker.set_time(now)
@@ -176,6 +181,8 @@ class OpenAIServer(Served):
         if self._chat.restless:  # its ids would differ from themselves
             return Preview(rendered)
         try:
+            if prompt.native:
+                return Preview(rendered)
             if self.card.tokenizes:
                 ids = await self._ids_of(server, prompt)
                 return Preview(rendered, ids.digest(), len(ids))
@@ -189,7 +196,7 @@ class OpenAIServer(Served):
             server = self.servers[derive(request.task.id, request.slot, "server") % len(self.servers)]
         prompt = self.speaker.render(request)
         try:
-            if not self.card.tokenizes:
+            if not self._has_ids:
                 return await self._by_text(server, request, prompt)
             decision = await self._at_once(server, request, prompt) if self._suits(prompt) else None
             return decision or await self._by_ids(server, request, prompt)
@@ -251,7 +258,7 @@ class OpenAIServer(Served):
 
     async def count(self, request: Request) -> int | None:
         """Tokens of the prompt for ``request``; ``None``: the server does not tokenize."""
-        if not self.card.tokenizes:
+        if not self._has_ids:
             return None
         try:
             return len(await self._ids_of(self.servers[0], self.speaker.render(request)))
@@ -285,7 +292,12 @@ class OpenAIServer(Served):
         most = _MOST_PER_CHARACTER * prompt.characters + _MOST_AROUND
         overflows = self._overflows(most + room)
         try:
-            if prompt.form == "chat":
+            if prompt.native:
+                data = json.dumps(body | json.loads(prompt.native) | {"tool_choice": "auto"}).encode()
+                completion = await self._answering.ask(
+                    server, "chat/completions", data, schema.within(schema.native, room, most), overflows
+                )
+            elif prompt.form == "chat":
                 data = json.dumps(body | {"messages": prompt.chat()}).encode()
                 completion = await self._answering.ask(
                     server, "chat/completions", data, schema.within(schema.chat, room, most), overflows

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import attrs
 
+from handoff.canonical import canonical
 from handoff.policies.language.model import FAILED, FINISH_TERMS, Output
 from handoff.policies.language.options import MOST
 from handoff.policies.language.tokens import TokenIds
@@ -67,6 +68,34 @@ def chat(answer: Answer) -> Completion:
     return _completion(
         form, choice, text, reasoning=reasoning or thinking or None, refusal=refusal or None, flags=flags
     )
+
+
+def native(answer: Answer) -> Completion:
+    """A chat completion whose calls are the server's own.
+
+    The text is the content, then each call as :func:`handoff.messages.replies.read_reply` reads it, with the arguments
+    as the server wrote them.
+    """
+    form, choice = _parts(answer)
+    message = _dict(choice, "message")
+    if message is None:
+        raise BadAnswer("the answer has no message")
+    text, thinking, refusal = _content(message)
+    calls = [_native_call(call) for call in _functions(message)]
+    reasoning = _string(message, "reasoning_content") or _string(message, "reasoning")
+    if "content" not in message and not (calls or reasoning or thinking):
+        raise BadAnswer("the message has no content")
+    whole = "\n".join([*([text] if text.strip() else []), *calls])
+    read = _completion(
+        form,
+        choice,
+        whole,
+        reasoning=reasoning or thinking or None,
+        refusal=_string(message, "refusal") or refusal or None,
+    )
+    if calls and read.output.finish == "stop":  # as some servers say
+        read = attrs.evolve(read, output=attrs.evolve(read.output, finish="tool_calls"))
+    return read
 
 
 def completion(answer: Answer) -> Completion:
@@ -200,20 +229,37 @@ def _part(part: dict[str, Any], kind: str) -> str:
 
 def _calls(message: dict[str, Any]) -> list[str]:
     """Tool calls, each as the text that a model without a tool parser would have written."""
+    return [_call_text(function) for function in _functions(message)]
+
+
+def _functions(message: dict[str, Any]) -> list[Any]:
+    """The functions that a message calls, not looked at."""
     calls = message.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         raise BadAnswer(f"the tool calls are a {type(calls).__name__}")
     functions = [call.get("function") if isinstance(call, dict) else None for call in calls or []]
     if message.get("function_call") is not None:  # OpenAI's older models
         functions.append(message["function_call"])
-    return [_call_text(function) for function in functions]
+    return functions
+
+
+def _native_call(function: Any) -> str:
+    name, arguments = _call(function)
+    return f"<tool_call>\n{canonical({'arguments': arguments, 'name': name}).decode()}\n</tool_call>"
 
 
 def _call_text(function: Any) -> str:
+    name, arguments = _call(function)
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+
+
+def _call(function: Any) -> tuple[str, Any]:
     name, arguments = (function.get("name"), function.get("arguments")) if isinstance(function, dict) else (None, None)
     if not isinstance(name, str) or not isinstance(arguments, str | dict):
         raise BadAnswer("a tool call has no name or no arguments")
-    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+    for one in (name, arguments if isinstance(arguments, str) else ""):
+        _require_characters(one)
+    return name, arguments
 
 
 def _stop(choice: dict[str, Any]) -> str | None:
