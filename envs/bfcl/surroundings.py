@@ -68,9 +68,11 @@ def limited(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or 0 < outer[0] <= seconds:
         yield
     else:
+        over = False
 
         def expire(number: int, frame: FrameType | None) -> None:
-            raise OutOfTime
+            if not over:
+                raise OutOfTime
 
         before = signal.signal(signal.SIGALRM, expire)
         # It rings again and again: a bare ``except`` may catch it.
@@ -78,6 +80,7 @@ def limited(seconds: float) -> Iterator[None]:
         try:
             yield
         finally:
+            over = True  # a signal on its way must not prevent what follows
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
             if outer[0]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import re
 import threading
 import time
 from collections import Counter
@@ -17,7 +19,7 @@ import pytest
 from handoff.envs.bfcl.calls import bound, parse_call
 from handoff.envs.bfcl.checker import Checked, check
 from handoff.envs.bfcl.engine import Instances, state_of
-from handoff.envs.bfcl.package import INSTALL, benchmark, utilities
+from handoff.envs.bfcl.package import INSTALL, benchmark, checker, utilities
 from handoff.envs.bfcl.rounds import NO_CALL, as_rounds, as_rounds_of_replies
 from handoff.envs.bfcl.rows import score_row
 from handoff.envs.bfcl.schemas import parameters, tools
@@ -78,6 +80,51 @@ def test_after_gold_turns_a_gold_last_turn_passes_200_tasks_and_a_silent_one_1()
     silent = [id for id in IDS if check(id, as_rounds(id, [*gold(id)[:-1], []])).valid]
     assert [gold(id)[-1] for id in silent] == [[]]  # the one task without a gold call in its last turn
     assert sum(check(id, as_rounds(id, [*gold(id)[:-1], gold(id)[-1]])).valid for id in IDS) == 200
+
+
+def broken(id: str, rng: random.Random) -> list[list[str]]:
+    """Gold turns with one or two changes: a call dropped, doubled, moved, foreign, misspelt or with another value."""
+    turns = gold(id)
+    for _ in range(rng.randint(1, 2)):
+        turn = rng.choice([calls for calls in turns if calls] or turns)
+        place = rng.randrange(len(turn) or 1)
+        call = turn.pop(place) if turn else "ls()"
+        other = rng.choice(rng.choice([calls for calls in gold(rng.choice(IDS)) if calls] or [["ls()"]]))
+        changed = re.sub(r"\d+", lambda match: str(int(match.group()) + 1), call, count=1)
+        turn[place:place] = rng.choice(
+            [
+                [],
+                [call, call],
+                [call, other],
+                [call, "nope(x=1)"],
+                [call.replace("=", "x=", 1)],
+                [changed],
+                [call, "ls("],
+            ]
+        )
+        if rng.random() < 0.2:
+            rng.shuffle(turn)
+    return turns
+
+
+def test_verdicts_on_broken_calls_equal_those_of_the_checker_alone() -> None:
+    rng, counts = random.Random(1), Counter[bool]()
+    for number, id in enumerate(IDS * 2):
+        turns, name = broken(id, rng), f"alone{number}x"
+        with surroundings():
+            result = checker().multi_turn_checker(
+                [[calls] if calls else [] for calls in turns],
+                gold(id),
+                benchmark().entries[id],
+                "multi_turn_base",
+                name,
+            )
+        for key in [key for key in vars(utilities()) if key.startswith(name)]:
+            del vars(utilities())[key]
+        ours = check(id, as_rounds(id, turns))
+        assert (ours.valid, ours.error) == (result["valid"], result.get("error_type", "")), (id, turns)
+        counts[ours.valid] += 1
+    assert min(counts[True], counts[False]) > 50
 
 
 def test_missing_turns_are_empty_and_surplus_turns_are_not_checked() -> None:
