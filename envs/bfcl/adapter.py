@@ -11,7 +11,7 @@ from handoff.envs.bfcl.calls import BenchmarkCall, NotACall, bound, call_of, par
 from handoff.envs.bfcl.checker import check
 from handoff.envs.bfcl.engine import Instances
 from handoff.envs.bfcl.package import benchmark
-from handoff.envs.bfcl.rounds import as_rounds
+from handoff.envs.bfcl.rounds import NO_CALL, as_rounds
 from handoff.envs.bfcl.rows import score_row
 from handoff.envs.bfcl.schemas import parameters, tools
 from handoff.errors import DataError, UsageError
@@ -88,6 +88,7 @@ class BfclEnvironment(Environment):
             if written is None:
                 problems.append(problem)
                 results.append(Message("tool", f"Error: {problem}.", call.name))
+                made.append(NO_CALL)  # a call was made, for a checker that fails turns without any
                 continue
             made.append(written.text())
             results.append(Message("tool", self._instances.execute(written), call.name))

@@ -2,21 +2,30 @@
 
 The benchmark evaluates the text of a call as Python.  So a text is never handed on: it is parsed to a name and literal
 arguments, nothing is evaluated on the way, and only what was written again from the parse reaches the benchmark.
+
+Before it evaluates, the benchmark rewrites every name in front of a parenthesis, inside strings too: "sort (by line)"
+would become another text.  So strings are written without parentheses, as escapes.
 """
 
 from __future__ import annotations
 
 import ast
+import keyword
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from handoff.envs.bfcl.sizes import too_large
+
 #: The most characters of a call, and its deepest nesting.
 MOST_CHARACTERS, MOST_DEPTH = 100_000, 20
-#: The largest number of digits that a whole number may have, and of what a power may.
-MOST_DIGITS, MOST_DIGITS_OF_POWER, MOST_PRECISION = 300, 4_000, 1_000
+#: The most digits of a whole number.
+MOST_DIGITS = 300
+#: What a text that is no call is told.
+FORM = "it is not written name(argument=value)"
 
 
 class NotACall(ValueError):
@@ -33,64 +42,92 @@ class BenchmarkCall:
 
     def text(self) -> str:
         """The call as Python, from literals alone."""
-        arguments = [repr(value) for value in self.positional]
-        arguments += [f"{name}={value!r}" for name, value in self.named.items()]
+        arguments = [_written(value) for value in self.positional]
+        arguments += [f"{name}={_written(value)}" for name, value in self.named.items()]
         return f"{self.name}({', '.join(arguments)})"
 
 
 def parse_call(text: str) -> BenchmarkCall:
     """The call in ``text``.  Raises :class:`NotACall`."""
+    return _call(_expression(text))
+
+
+def parse_calls(text: str) -> list[BenchmarkCall | NotACall]:
+    """The calls in a text such as ``[cd(folder='a'), ls()]`` or ``ls()``, or why one is none; empty: it is talk."""
+    try:
+        tree = _expression(text)
+    except NotACall:
+        return []
+    calls: list[BenchmarkCall | NotACall] = []
+    for one in tree.elts if isinstance(tree, ast.List | ast.Tuple) else [tree]:
+        if not isinstance(one, ast.Call):
+            return []
+        try:
+            calls.append(_call(one))
+        except NotACall as error:
+            calls.append(error)
+    return calls
+
+
+def _expression(text: str) -> ast.expr:
     if len(text) > MOST_CHARACTERS:
         raise NotACall(f"a call has at most {MOST_CHARACTERS:,} characters")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes in strings
+            return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise NotACall("it is not written name(argument=value)") from error
+        raise NotACall(FORM) from error
+
+
+def _call(tree: ast.expr) -> BenchmarkCall:
     if not isinstance(tree, ast.Call):
-        raise NotACall("it is not written name(argument=value)")
-    name = tree.func.id if isinstance(tree.func, ast.Name) else None
-    if isinstance(tree.func, ast.Attribute) and isinstance(tree.func.value, ast.Name):
-        name = tree.func.attr  # a class and its method, such as MathAPI.add
-    if name is None or name.startswith("_"):
-        raise NotACall("it names no tool")
-    if any(keyword.arg is None for keyword in tree.keywords) or any(isinstance(one, ast.Starred) for one in tree.args):
+        raise NotACall(FORM)
+    if not isinstance(tree.func, ast.Name):
+        raise NotACall("it names an attribute, not a tool; write name(argument=value)")
+    if any(one.arg is None for one in tree.keywords) or any(isinstance(one, ast.Starred) for one in tree.args):
         raise NotACall("its arguments are unpacked")
-    names = [str(keyword.arg) for keyword in tree.keywords]
+    names = [str(one.arg) for one in tree.keywords]
     if len(set(names)) != len(names):
         raise NotACall("an argument is given twice")
+    values = [_literal(one.value) for one in tree.keywords]
     positional = tuple(_literal(one) for one in tree.args)
-    return checked(
-        BenchmarkCall(
-            name, positional, {name: _literal(one.value) for name, one in zip(names, tree.keywords, strict=True)}
-        )
-    )
+    return _checked(BenchmarkCall(tree.func.id, positional, dict(zip(names, values, strict=True))))
 
 
 def call_of(name: str, arguments: Mapping[str, Any]) -> BenchmarkCall:
     """A call from JSON arguments.  Raises :class:`NotACall`."""
-    if not name.isidentifier() or name.startswith("_"):
-        raise NotACall(f"{name[:60]!r} is no name of a tool")
-    if any(not key.isidentifier() or key.startswith("_") for key in arguments):
+    return _checked(BenchmarkCall(name, (), dict(arguments)))
+
+
+def _checked(call: BenchmarkCall) -> BenchmarkCall:
+    """``call``, if its names and values are plain and small.  Raises :class:`NotACall`."""
+    if not _is_name(call.name):
+        raise NotACall(f"{call.name[:60]!r} is no name of a tool")
+    if not all(_is_name(name) for name in call.named):
         raise NotACall("an argument has a name that is none")
-    return checked(BenchmarkCall(name, (), dict(arguments)))
-
-
-def checked(call: BenchmarkCall) -> BenchmarkCall:
-    """``call``, if its values are plain and small.  Raises :class:`NotACall`."""
-    values = [*call.positional, *call.named.values()]
-    for value in values:
+    for value in (*call.positional, *call.named.values()):
         _check(value, 0)
-    if call.name == "power":
-        base, exponent = (*(one for one in values if type(one) in (int, float)), 1, 1)[:2]
-        if type(base) is int and type(exponent) is int and abs(exponent) * len(str(abs(base))) > MOST_DIGITS_OF_POWER:
-            raise NotACall("the result would be too large")
-    if abs(call.named.get("precision", 0) if type(call.named.get("precision", 0)) is int else 0) > MOST_PRECISION:
-        raise NotACall(f"the precision is at most {MOST_PRECISION}")
-    if call.name in ("logarithm", "square_root") and any(
-        type(one) is int and abs(one) > MOST_PRECISION for one in call.positional[1:]
-    ):
-        raise NotACall(f"the precision is at most {MOST_PRECISION}")
+    if problem := too_large(call.name, call.positional, call.named):
+        raise NotACall(problem)
     return call
+
+
+def _is_name(name: str) -> bool:
+    """Whether Python reads ``name`` as it is written: it rewrites letters beyond ASCII."""
+    return name.isascii() and name.isidentifier() and not name.startswith("_") and not keyword.iskeyword(name)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value).replace("(", r"\x28")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, tuple):
+        return f"({''.join(f'{_written(one)}, ' for one in value)})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_written(key)}: {_written(one)}" for key, one in value.items()) + "}"
+    return repr(value)
 
 
 def _check(value: Any, depth: int) -> None:
@@ -101,8 +138,7 @@ def _check(value: Any, depth: int) -> None:
             _check(one, depth + 1)
     elif type(value) is dict:
         for key, one in value.items():
-            if type(key) not in (str, int, float, bool, type(None)):
-                raise NotACall("a key of an argument is no plain value")
+            _check(key, MOST_DEPTH)
             _check(one, depth + 1)
     elif type(value) is int:
         if abs(value) >= 10**MOST_DIGITS:

@@ -6,19 +6,16 @@ twice.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
-import signal
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from handoff.envs.bfcl.engine import utc
 from handoff.envs.bfcl.package import benchmark, checker, utilities
+from handoff.envs.bfcl.surroundings import OutOfTime, limited, surroundings
 
 #: Seconds that one check may take.
 LIMIT = 180.0
@@ -45,9 +42,9 @@ def check(entry_id: str, turns: Sequence[Sequence[Sequence[str]]], limit: float 
     rounds += [[] for _ in range(len(gold) - len(rounds))]
     name = f"handoff{os.getpid()}n{next(_NUMBERS)}x"
     try:
-        with utc(), _limited(limit):
+        with surroundings(), limited(limit):
             result: dict[str, Any] = checker().multi_turn_checker(rounds, gold, entry, "multi_turn_base", name)
-    except TimeoutError:
+    except OutOfTime:
         return Checked(False, "time_limit")
     except Exception as error:  # a call that leaves an instance which cannot be compared
         return Checked(False, f"checker:{type(error).__name__}")
@@ -69,22 +66,3 @@ def _failed_turn(result: dict[str, Any]) -> int | None:
         details.get("execution_result") if isinstance(details, dict) else None
     )
     return len(executed) - 1 if isinstance(executed, list) and executed else None
-
-
-@contextlib.contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Raise ``TimeoutError`` inside after ``seconds``, where a signal can do it."""
-    if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
-        yield  # another limit is at work here
-        return
-
-    def expire(number: int, frame: Any) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

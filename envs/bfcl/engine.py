@@ -5,59 +5,38 @@ Instances belong to the episode; the benchmark's own executor keeps them in the 
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import datetime
 import hashlib
 import inspect
 import json
-import os
 import random
-import time
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 from handoff.canonical import digest
 from handoff.envs.bfcl.calls import BenchmarkCall
-from handoff.envs.bfcl.package import benchmark
+from handoff.envs.bfcl.package import api_class, is_stateless
+from handoff.envs.bfcl.surroundings import OutOfTime, limited, surroundings
+
+#: Seconds that one call may take.
+LIMIT = 10.0
 
 #: Attributes that differ between equal states: a clock, and references upwards.
 _LEFT_OUT = frozenset({"_last_modified", "parent"})
 
 
-@contextlib.contextmanager
-def utc() -> Iterator[None]:
-    """Local time is UTC inside."""
-    before = os.environ.get("TZ")
-    if before == "UTC":
-        yield
-        return
-    os.environ["TZ"] = "UTC"
-    time.tzset()
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TZ"]
-        else:
-            os.environ["TZ"] = before
-        time.tzset()
-
-
 class Instances:
     """Instances of the classes of one task, in their first state."""
 
-    def __init__(self, entry: Mapping[str, Any]) -> None:
-        benchmark()  # says what to install
-        backends: Any = import_module("bfcl_eval.constants.executable_backend_config")
+    def __init__(self, entry: Mapping[str, Any], limit: float = LIMIT) -> None:
+        self._limit = limit
         self._instances: dict[str, Any] = {}
         self._methods: dict[str, Any] = {}
-        with utc():
+        with surroundings():
             for name in entry["involved_classes"]:
-                cls = getattr(import_module(backends.CLASS_FILE_PATH_MAPPING[name]), name)
-                instance = cls()
-                if name not in backends.STATELESS_CLASSES:
+                instance = api_class(name)()
+                if not is_stateless(name):
                     instance._load_scenario(copy.deepcopy(entry["initial_config"].get(name, {})), long_context=False)
                 self._instances[name] = instance
                 for method, function in inspect.getmembers(instance, predicate=inspect.ismethod):
@@ -71,42 +50,67 @@ class Instances:
 
     def execute(self, call: BenchmarkCall) -> str:
         """The text of the result, or of the error.  The call names one of :attr:`names`."""
-        with utc():
+        method = self._methods[call.name]
+        with surroundings():
             try:
-                value = self._methods[call.name](*copy.deepcopy(call.positional), **copy.deepcopy(dict(call.named)))
+                with limited(self._limit):
+                    return _rendered(method(*copy.deepcopy(call.positional), **copy.deepcopy(dict(call.named))))
+            except OutOfTime:
+                return f"Error during execution: it took longer than {self._limit:g} s"
             except Exception as error:
                 return f"Error during execution: {error}"
-        if isinstance(value, str):
-            return value
-        if type(value) is dict:
-            try:
-                return json.dumps(value)
-            except (TypeError, ValueError):
-                return str(value)
-        return str(value)
 
     def state(self) -> dict[str, Any]:
         """All attributes of all instances, as JSON."""
-        return {name: _plain(instance, 0) for name, instance in self._instances.items()}
+        return state_of(self._instances)
 
     def digest(self) -> str:
         return digest(self.state())
 
 
-def _plain(value: Any, depth: int) -> Any:
-    if depth > 60:
-        return "..."
-    if value is None or isinstance(value, bool | int | float | str):
-        return repr(value) if isinstance(value, float) else value
-    if isinstance(value, list | tuple):
-        return [_plain(one, depth + 1) for one in value]
-    if isinstance(value, set | frozenset):
-        return sorted(map(repr, value))
+def _rendered(value: Any) -> str:
+    """The text of a result, as the benchmark writes it."""
     if isinstance(value, dict):
-        return {str(key): _plain(one, depth + 1) for key, one in value.items()}
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, random.Random):
-        return hashlib.sha256(repr(value.getstate()).encode()).hexdigest()
-    attributes = {key: one for key, one in vars(value).items() if key not in _LEFT_OUT}
-    return {"class": type(value).__name__, **{key: _plain(one, depth + 1) for key, one in attributes.items()}}
+        try:
+            return json.dumps(value)
+        except Exception:
+            return str(value)
+    return str(value)
+
+
+def state_of(instances: Mapping[str, Any]) -> dict[str, Any]:
+    """All attributes of ``instances``, by class, as JSON.
+
+    Every list, dictionary and object is an entry of ``objects``, and elsewhere its number: a directory may lie in
+    itself, or very deep.
+    """
+    values: list[Any] = []
+    numbers: dict[int, int] = {}
+
+    def short(value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float | set | frozenset | complex):
+            return {"value": repr(value) if isinstance(value, float | complex) else str(sorted(map(repr, value)))}
+        if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+            return {"value": value.isoformat()}
+        if isinstance(value, random.Random):
+            return {"value": hashlib.sha256(repr(value.getstate()).encode()).hexdigest()}
+        if isinstance(value, tuple):
+            return {"tuple": [short(one) for one in value]}
+        if id(value) not in numbers:
+            numbers[id(value)] = len(values)
+            values.append(value)
+        return {"object": numbers[id(value)]}
+
+    classes = {name: short(instance) for name, instance in instances.items()}
+    objects: list[Any] = []
+    for value in values:  # grows meanwhile
+        if isinstance(value, list):
+            objects.append([short(one) for one in value])
+        elif isinstance(value, dict):
+            objects.append([[short(key), short(one)] for key, one in value.items()])
+        else:
+            attributes = {key: short(one) for key, one in vars(value).items() if key not in _LEFT_OUT}
+            objects.append({"class": type(value).__name__, **attributes})
+    return {"classes": classes, "objects": objects}

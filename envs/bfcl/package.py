@@ -75,6 +75,17 @@ def benchmark() -> Benchmark:
     return Benchmark(version, entries, answers, documents, dict(sorted(digests.items())))
 
 
+def api_class(name: str) -> Any:
+    """The class ``name`` of the benchmark, whose methods are tools."""
+    benchmark()
+    return getattr(import_module(import_module(_BACKENDS).CLASS_FILE_PATH_MAPPING[name]), name)
+
+
+def is_stateless(name: str) -> bool:
+    """Whether the class ``name`` has no scenario to load."""
+    return name in import_module(_BACKENDS).STATELESS_CLASSES
+
+
 def utilities() -> Any:
     """The module that executes calls; it keeps instances in its globals."""
     benchmark()

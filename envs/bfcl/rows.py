@@ -7,11 +7,13 @@ from typing import Any
 
 from handoff.envs.bfcl.checker import check
 from handoff.envs.bfcl.package import benchmark
-from handoff.envs.bfcl.rounds import as_rounds
+from handoff.envs.bfcl.rounds import as_rounds, as_rounds_of_replies
 from handoff.errors import DataError
 
 #: Fields that may hold the calls per turn, in this order.
 FIELDS = ("calls", "turns", "result", "model_result", "ground_truth")
+#: Those of them that hold replies, as the benchmark writes its results.
+REPLIES = ("result", "model_result")
 
 
 def score_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,5 +31,5 @@ def score_row(row: Mapping[str, Any]) -> dict[str, Any]:
     turns = row[field]
     if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
         raise DataError(f"its {field} is not a list of turns, each a list of calls")
-    result = check(id, as_rounds(id, turns))
+    result = check(id, as_rounds_of_replies(id, turns) if field in REPLIES else as_rounds(id, turns))
     return {**row, "passed": result.valid, "error_type": result.error or None, "turn": result.turn}

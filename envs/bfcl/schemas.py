@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from handoff.canonical import canonical, parse
-from handoff.envs.bfcl.package import benchmark
+from handoff.envs.bfcl.package import api_class, benchmark
 from handoff.messages.replies import tool_of
 from handoff.records import Tool
 
@@ -30,10 +31,16 @@ def tools(entry_id: str) -> tuple[Tool, ...]:
 
 @lru_cache(maxsize=256)
 def parameters(entry_id: str) -> Mapping[str, tuple[str, ...]]:
-    """Names of the parameters by function, in order, of all functions of the task's classes."""
+    """Names of the parameters by function, in the order of the code, of all functions of the task's classes.
+
+    The documents list those of one function in another order.
+    """
     entry = benchmark().entries[entry_id]
-    documents = [one for name in entry["involved_classes"] for one in benchmark().documents[name]]
-    return {one["name"]: tuple(one["parameters"].get("properties", {})) for one in documents}
+    return {
+        one["name"]: tuple(inspect.signature(getattr(api_class(name), one["name"])).parameters)[1:]
+        for name in entry["involved_classes"]
+        for one in benchmark().documents[name]
+    }
 
 
 def schema(document: Any) -> Any:
