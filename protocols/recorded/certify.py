@@ -65,7 +65,7 @@ class _RecordedAuditor:
                 ask = Ask(plan=self.again.needs_plan(cell.reacher))
                 actions = [step.decision.action or "" for step in history.steps]
                 views = await episode.certify_along(task, history.reset_seed, actions, history.records(), ask)
-        except DataError as error:
+        except (ReplayMismatch, DataError) as error:
             self.checks.replay.require(False, f"{label}: {error}")
             return
         self.checks.replay.require(True, "")

@@ -47,16 +47,19 @@ def replies(folder: Path, name: str, by_task: dict[str, Sequence[str]]) -> str:
 
 def after_gold(*texts: str) -> dict[str, list[str]]:
     """Replies that go on with ``texts`` where the gold trajectory gives its answer."""
-    return {task: ["no"] * len(names) + [text.format(TOTALS[task]) for text in texts] for task, names in SUMS.items()}
+    return {
+        task: ["no"] * len(names) + [text.replace("SUM", TOTALS[task]) for text in texts]
+        for task, names in SUMS.items()
+    }
 
 
 def test_each_solver_budget_is_read_off_one_run(tmp_path: Path) -> None:
     specs = [
         "gold=gold",
-        replies(tmp_path, "late", after_gold(CALL, CALL, "<answer>{}</answer>")),
+        replies(tmp_path, "late", after_gold(CALL, CALL, "<answer>SUM</answer>")),
         replies(tmp_path, "wrong", after_gold("<answer>1</answer>")),
-        replies(tmp_path, "talker", after_gold("I think it is {}.", "<answer>{}</answer>")),
-        replies(tmp_path, "stray", after_gold(as_text("", [("Sum", {})]), "<answer>{}</answer>")),
+        replies(tmp_path, "talker", after_gold("I think it is SUM.", "<answer>SUM</answer>")),
+        replies(tmp_path, "stray", after_gold(as_text("", [("Sum", {})]), "<answer>SUM</answer>")),
     ]
     names = [spec.partition("=")[0] for spec in specs]
     arguments = [word for spec in specs for word in ("-p", spec)]
@@ -79,7 +82,7 @@ def test_each_solver_budget_is_read_off_one_run(tmp_path: Path) -> None:
 
 
 def test_a_solver_has_the_seed_of_the_cut_off_decision_and_its_successors(tmp_path: Path) -> None:
-    late = replies(tmp_path, "late", after_gold(CALL, "<answer>{}</answer>"))
+    late = replies(tmp_path, "late", after_gold(CALL, "<answer>SUM</answer>"))
     folder = play(
         tmp_path / "run", "run", "plain-sums", "--protocol", "recorded", "-p", "gold=gold", "-p", late,
         "--reacher", "gold", "--solver", "late", "--solver", "gold",
@@ -124,7 +127,7 @@ def test_the_cut_is_a_function_of_the_recorded_run(tmp_path: Path, cut: str, pas
     (cell,) = form["cells"]
     expected = passes if cut != "turn:1" else 3
     assert (cell["passed"], cell["outcomes"].get("unreached", 0)) == (expected, unreached)
-    audit = by_name(output_of("audit", folder, "--json", "--workers", 0)) if unreached < 4 else {}
+    audit = by_name(output_of("audit", folder, "--json", "-q", "--workers", 0)) if unreached < 4 else {}
     assert all(check["state"] != "failed" for check in audit.values())
 
 
@@ -137,7 +140,8 @@ def test_another_cut_is_refused_in_one_sentence(cut: str) -> None:
 
 def test_workers_change_no_byte(tmp_path: Path) -> None:
     command = [
-        "run", "sums", "--protocol", "recorded", "-p", "a=gold", "-p", "b=noisy-gold:0.5", "--cross", "a,b", "--slots", 3,
+        "run", "sums", "--protocol", "recorded", "-p", "a=gold", "-p", "b=noisy-gold:0.5", "--cross", "a,b",
+        "--slots", 3,
     ]  # fmt: skip
     alone = play(tmp_path / "alone", *command)
     output_of(*command, "--workers", 2, "-q", "--out", tmp_path / "two")
@@ -232,7 +236,7 @@ def _outcome(body: Any) -> None:
         ("continuation", _seed, "seeds"),
         ("continuation", _cut, "protocol"),
         ("continuation", _rebuilt, "protocol"),
-        ("formatting", _reply, "formatted"),
+        ("formatting", _reply, "decisions"),
         ("formatting", _read, "formatted"),
         ("formatting", _call, "formatted"),
         ("recorded", _message, "replay"),
@@ -245,7 +249,8 @@ def test_a_forged_record_fails_the_audit(tmp_path: Path, kind: str, change: Any,
     body = next(body for key, body in forged if key[0] == kind)
     change(body)
     reseal(folder, forged)
-    result = invoke("audit", folder, "--json", "--workers", 0)
+    result = invoke("audit", folder, "--json", "-q", "--workers", 0)
+    assert isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == 1
     checks = by_name(result.output)
     assert checks[check]["state"] == "failed"
@@ -260,8 +265,8 @@ def test_the_report_has_endpoints_and_effects_and_no_reach_or_solve(tmp_path: Pa
     text = output_of("report", folder)
     assert "interaction, a → b" in text
     assert "Endpoints with B = 1" in text
-    assert "Reach:" not in text
-    assert "Solve:" not in text
+    assert "Reach: who arrives" not in text
+    assert "Solve: from identical states" not in text
     output_of("report", folder, "--html")
     form = json.loads((folder / "report.json").read_text())
     assert [one["budget"] for one in form["budgets"]] == [1, 2, 3, 4]
