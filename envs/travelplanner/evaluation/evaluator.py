@@ -78,7 +78,7 @@ class Evaluator:
         """Check ``plan`` (untrusted JSON) for ``query``."""
         if not isinstance(plan, list) or not plan:
             return PlanVerdict(None, None, False)
-        trip = _Trip(self, query, [day if isinstance(day, dict) else {} for day in plan[: query.days]])
+        trip = Trip(self, query, [day if isinstance(day, dict) else {} for day in plan[: query.days]])
         checks = (
             trip.complete, trip.in_sandbox, trip.restaurants_once, trip.attractions_once, trip.minimum_nights,
             trip.route, trip.transport_agrees, trip.in_current_city,
@@ -113,7 +113,7 @@ class Evaluator:
 
 
 @attrs.frozen(slots=False)
-class _Trip:
+class Trip:
     """The first days of a plan, as one evaluator reads them."""
 
     evaluator: Evaluator
