@@ -147,16 +147,23 @@ class BfclEnvironment(Environment):
     # Planner
 
     def plan(self) -> tuple[str, ...]:
-        """The gold calls of this turn in one reply, then one without a call; of the later turns likewise."""
+        """The gold calls of this turn in one reply, then one without a call; of the later turns likewise.
+
+        Empty where the calls so far are not the gold ones: whether that can still pass is not known.
+        """
         if self._done or self._instances is None:
             return ()
+        gold = [[_arguments(self._id, text) for text in calls] for calls in benchmark().answers[self._id]]
+        texts = [[call_of(*call).text() for call in calls] for calls in gold]
+        made = [[call for calls in turn for call in calls] for turn in self._turns]
+        present = len(made) - 1
+        if made[:present] != texts[:present] or made[present] not in ([], texts[present]):
+            return ()
         replies = []
-        for number, calls in enumerate(benchmark().answers[self._id]):
-            begun = number < len(self._turns) and bool(self._turns[number])
-            if number < len(self._turns) - 1:
-                continue
-            if calls and not begun:
-                replies.append(as_text("", [_arguments(self._id, text) for text in calls]))
+        for number in range(present, len(gold)):
+            begun = number == present and bool(made[present])
+            if gold[number] and not begun:
+                replies.append(as_text("", gold[number]))
             replies.append(DONE)
         return tuple(replies)
 

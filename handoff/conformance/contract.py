@@ -16,7 +16,6 @@ from handoff.conformance.subject import (
     fail,
     over,
     play,
-    record_faults,
 )
 from handoff.errors import HandoffError
 from handoff.records import Record, Task, from_json, to_json
@@ -130,7 +129,7 @@ def _records(subject: Subject) -> str:
     count = 0
     for episode in subject.episodes():
         for position, record in enumerate(episode.records):
-            faults = record_faults(record)
+            faults = subject.faults(record)
             if faults:
                 fail(
                     f"task {episode.task.name}, after {position} actions: the record is unusable: {'; '.join(faults)}",
@@ -149,12 +148,12 @@ def _records(subject: Subject) -> str:
 def _admissible(subject: Subject) -> str:
     tried = 0
     for episode in subject.walks():
-        choices = episode.records[0].admissible
+        choices = subject.choices(episode.records[0])
         # Every action costs a reset, which may be slow: some, spread over the list.
         for action in choices[:: max(1, len(choices) // 4)]:
             subject.shared.reset(episode.task, episode.seed)
             try:
-                faults = record_faults(subject.shared.step(action))
+                faults = subject.faults(subject.shared.step(action))
             except Exception as error:
                 fail(f"step({action!r}) raised {reason(error)}", "list only actions that step() takes")
             if faults:
@@ -172,13 +171,13 @@ def _inadmissible(subject: Subject) -> str:
         environment = subject.make()
         records = [environment.reset(episode.task, episode.seed)]
         for action in ODD_ACTIONS:
-            if action in records[-1].admissible:
+            if action in records[-1].offer():
                 continue
             try:
                 records.append(environment.step(action))
             except Exception as error:
                 fail(f"step({action!r:.40}) raised {reason(error)}", advice)
-            faults = record_faults(records[-1])
+            faults = subject.faults(records[-1])
             if faults:
                 fail(f"step({action!r:.40}) gave an unusable record: {'; '.join(faults)}", advice)
             if records[-1].won:
@@ -200,9 +199,9 @@ def _terminal(subject: Subject) -> str:
     for episode in ended:
         environment = subject.make()
         play(environment, episode.task, episode.seed, episode.actions)
-        for action in (episode.actions[-1], episode.records[0].admissible[0]):
+        for action in (episode.actions[-1], subject.choices(episode.records[0])[0]):
             try:
-                faults = record_faults(environment.step(action))
+                faults = subject.faults(environment.step(action))
             except Exception as error:
                 fail(f"step({action!r:.40}) after the end raised {reason(error)}", "answer with the last record")
             if faults:

@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 import attrs
 
 from handoff.canonical import canonical
-from handoff.environment import Environment, Planner, Stochastic
+from handoff.environment import Environment, Messages, Planner, Stochastic
 from handoff.errors import UsageError
 from handoff.guard.watch import Watch, alarm
-from handoff.records import Record, Task, from_json, to_json
+from handoff.messages.replies import as_text
+from handoff.records import BLANK, Record, Task, from_json, to_json
 from handoff.replay import difference
 from handoff.seeds import derive
 from handoff.settings import require
@@ -22,8 +23,15 @@ from handoff.text import reason
 #: Methods of adapters, whose calls are watched.
 METHODS = (
     "tasks", "reset", "step", "describe", "close", "snapshot", "restore", "plan", "certify", "distance", "outcomes",
-    "reference_options",
+    "reference_options", "messages", "answer", "score", "formatting", "read_formatted", "score_row",
 )  # fmt: skip
+#: Replies of a walk through a conversation: talk, and calls that are none.
+REPLIES = (
+    "Let me think.",
+    "<tool_call>{</tool_call>",
+    as_text("", [("no such tool", {})]),
+    as_text("I try.", [("__class__", {"x": "__globals__"})]),
+)
 #: Number of actions after which a plan is followed no further.
 LONGEST_PLAN = 100
 
@@ -80,8 +88,11 @@ class PlayedEpisode:
     records: tuple[Record, ...]
 
 
-def record_faults(record: object) -> list[str]:
-    """The faults of ``record``: a complete, JSON-safe Record has none."""
+def record_faults(record: object, talks: bool = False) -> list[str]:
+    """The faults of ``record``: a complete, JSON-safe Record has none.
+
+    ``talks``: the environment's state is a conversation, where any reply is an action and none is listed.
+    """
     if not isinstance(record, Record):
         return [f"it is a {type(record).__name__}, not a Record"]
     faults = []
@@ -96,7 +107,7 @@ def record_faults(record: object) -> list[str]:
         elif len(set(record.admissible)) != len(record.admissible):
             twice = next(a for a in record.admissible if record.admissible.count(a) > 1)
             faults.append(f"admissible holds {twice!r} more than once")
-        elif not record.admissible and not record.done:
+        elif not (record.admissible or record.open_actions or record.done or talks):
             faults.append("admissible is empty though the episode is not done")
     if not faults:
         try:
@@ -173,6 +184,20 @@ class Subject:
         return self._shared
 
     @property
+    def talks(self) -> bool:
+        """Whether the state is a conversation."""
+        return isinstance(self.shared, Messages)
+
+    def faults(self, record: object) -> list[str]:
+        """:func:`record_faults` of a record of this adapter."""
+        return record_faults(record, self.talks)
+
+    def choices(self, record: Record) -> Sequence[str]:
+        """Actions to take: the admissible ones, the open ones filled, or replies of a conversation that end nothing."""
+        filled = [one.replace(BLANK, "a word") for one in record.open_actions]
+        return [*record.admissible, *filled] or (REPLIES if self.talks else [])
+
+    @property
     def split(self) -> str:
         return self.settings.split or self.cls.splits[0]
 
@@ -201,8 +226,8 @@ class Subject:
     def _walk(self, task: Task) -> PlayedEpisode:
         seed = self.seed_of(task)
         records, actions = [self.shared.reset(task, seed)], list[str]()
-        while len(actions) < self.settings.steps and not record_faults(records[-1]) and not over(records[-1]):
-            choices = records[-1].admissible
+        while len(actions) < self.settings.steps and not self.faults(records[-1]) and not over(records[-1]):
+            choices = self.choices(records[-1])
             actions.append(choices[derive(seed, "walk", len(actions)) % len(choices)])
             records.append(self.shared.step(actions[-1]))
         return PlayedEpisode(task, seed, tuple(actions), tuple(records))
@@ -213,7 +238,7 @@ class Subject:
         assert isinstance(environment, Planner)
         records, actions = [environment.reset(task, seed)], list[str]()
         plan = environment.plan()
-        while plan and len(actions) < LONGEST_PLAN and not record_faults(records[-1]) and not over(records[-1]):
+        while plan and len(actions) < LONGEST_PLAN and not self.faults(records[-1]) and not over(records[-1]):
             actions.append(plan[0])
             records.append(environment.step(plan[0]))
             plan = environment.plan() if isinstance(environment, Stochastic) else plan[1:]

@@ -27,7 +27,7 @@ import numpy as np
 from handoff import registry as adapters
 from handoff import signals
 from handoff.conformance import abilities as ability_checks
-from handoff.conformance import contract, determinism
+from handoff.conformance import contract, conversations, determinism
 from handoff.conformance.checks import ContractCheck
 from handoff.conformance.subject import Failed, Settings, Skipped, Subject
 from handoff.environment import Environment
@@ -41,7 +41,9 @@ from handoff.text import printable, reason
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 #: All checks, in the order in which they are run.
-CHECKS: tuple[ContractCheck, ...] = (*contract.CHECKS, *determinism.CHECKS, *ability_checks.CHECKS)
+CHECKS: tuple[ContractCheck, ...] = (
+    *contract.CHECKS, *determinism.CHECKS, *ability_checks.CHECKS, *conversations.CHECKS,
+)  # fmt: skip
 
 
 @attrs.frozen
