@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import attrs
+
 from handoff.environment import Environment
+from handoff.errors import DataError, UsageError
 from handoff.messages.history import added
 from handoff.messages.replies import as_text, problem_of, read_reply, tool_of
 from handoff.records import AnswerVerdict, Message, NamedCheck, Record, Task
@@ -30,15 +33,26 @@ class PlainSums(Environment):
     last_request: ClassVar[str] = "Answer now."
 
     def tasks(self, split: str) -> Sequence[Task]:
+        if split != "default":
+            raise UsageError(f"no split is called {split!r}")
         return [Task(id=f"sum-{name}", name=name, type=f"of-{len(SUMS[name]) % 2}", split=split) for name in SUMS]
 
     def reset(self, task: Task, seed: int) -> Record:
+        if task.name not in SUMS:
+            raise DataError(f"there is no task {task.name}")
         self._names, self._asked, self._answer = SUMS[task.name], 0, None
         text = f"What is the sum of {' and '.join(self._names)}?"
         self._list = [Message("user", text)]
         return Record(text, (), 0.0, False, False, messages=tuple(self._list), tools=(TOOL,))
 
     def step(self, action: str) -> Record:
+        record = self._after(action)
+        self._list += [Message("assistant", action), *added(record)] if action else []
+        return record
+
+    def _after(self, action: str) -> Record:
+        if self._answer is not None:
+            return Record("", (), 0.0, True, False)
         reply = read_reply(action)
         record = Record("", (), 0.0, False, False, problem="it holds neither a call nor an answer")
         if reply.calls:
@@ -52,7 +66,6 @@ class PlainSums(Environment):
             self._answer = reply.answer
             won = self.score_text(reply.answer, self._names)
             record = Record("", (), float(won), True, won)
-        self._list += [Message("assistant", action), *added(record)]
         return record
 
     def messages(self) -> Sequence[Message]:
@@ -71,6 +84,8 @@ class PlainSums(Environment):
         return AnswerVerdict(right, (NamedCheck("is_number", digits), NamedCheck("is_sum", right if digits else None)))
 
     def plan(self) -> tuple[str, ...]:
+        if self._answer is not None:
+            return ()
         calls = [as_text("", [("Number", {"name": name})]) for name in self._names[self._asked :]]
         total = sum(NUMBERS[name] for name in self._names)
         return (*calls, f"<think>I add them.</think><answer>{total}</answer>")
@@ -87,9 +102,55 @@ class Sums(PlainSums):
     def read_formatted(self, reply: str) -> Any:
         try:
             value = json.loads(reply)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value["sum"] if isinstance(value, dict) and isinstance(value.get("sum"), str) else str(value)
+
+
+class RaisesAtBadCalls(PlainSums):
+    def _after(self, action: str) -> Record:
+        for call in read_reply(action).calls:
+            NUMBERS[call.arguments["name"]]
+        return super()._after(action)
+
+
+class StartsWithoutAUser(PlainSums):
+    def reset(self, task: Task, seed: int) -> Record:
+        record = super().reset(task, seed)
+        self._list = [Message("system", "Add.")]
+        return attrs.evolve(record, messages=tuple(self._list))
+
+
+class ScoresByTheEpisode(PlainSums):
+    def score(self, task: Task, answer: Any) -> AnswerVerdict:
+        self._scored = getattr(self, "_scored", 0) + 1
+        return AnswerVerdict(False, (), (str(self._scored),))
+
+
+class FallsOverOddAnswers(PlainSums):
+    def score(self, task: Task, answer: Any) -> AnswerVerdict:
+        return AnswerVerdict(int(answer) == 9)
+
+
+class PassesWithAFailedCheck(PlainSums):
+    def score(self, task: Task, answer: Any) -> AnswerVerdict:
+        verdict = super().score(task, answer)
+        return attrs.evolve(verdict, passed=True)
+
+
+class AsksInTheLastMessage(Sums):
+    def formatting(self, task: Task, answer: str) -> Sequence[Message]:
+        return [Message("user", f"Write as JSON: {answer}")]
+
+
+class FallsOverOddReplies(Sums):
+    def read_formatted(self, reply: str) -> Any:
+        return json.loads(reply)["sum"]
+
+
+class NamesATwice(PlainSums):
+    def reset(self, task: Task, seed: int) -> Record:
+        return attrs.evolve(super().reset(task, seed), tools=(TOOL, TOOL))
 
 
 class Forgetful(PlainSums):
@@ -109,3 +170,17 @@ def install(folder: Path) -> Path:
     lines = [f"{cls.name} = kit.talking:{cls.__name__}" for cls in (PlainSums, Sums, Forgetful)]
     (info / "entry_points.txt").write_text("\n".join(["[handoff.environments]", *lines, ""]))
     return folder
+
+
+#: The check that finds the fault of each.
+BROKEN = {
+    RaisesAtBadCalls: "records",
+    StartsWithoutAUser: "messages",
+    Forgetful: "messages",
+    NamesATwice: "messages",
+    ScoresByTheEpisode: "scored",
+    FallsOverOddAnswers: "scored",
+    PassesWithAFailedCheck: "scored",
+    AsksInTheLastMessage: "formatted",
+    FallsOverOddReplies: "formatted",
+}
