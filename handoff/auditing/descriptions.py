@@ -135,6 +135,14 @@ def _is_rewriting(parts: Any) -> bool:
     )
 
 
+def _dialect_problems(actions: Mapping[str, Any], prompt: Any) -> Iterator[str]:
+    """How tools are called, which the action rule and the prompt state in the same way, or not at all."""
+    stated = {repr(part["tools"]) for part in (actions, prompt) if isinstance(part, dict) and "tools" in part}
+    both = all("tools" in part for part in (actions, prompt) if isinstance(part, dict))
+    if stated and (stated != {"'native'"} or not both):
+        yield "its action rule and its prompt state different ways of calling tools"
+
+
 def structure_problems(facts: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with prompt, action rule and sampling, which every language model has."""
     sampling, prompt, actions = (facts.get(key) for key in ("sampling", "prompt", "actions"))
@@ -142,7 +150,8 @@ def structure_problems(facts: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(actions, dict):
         yield "its action rule is no object"
     else:
-        yield from key_problems("its action rule", actions, known.ACTION_KEYS)
+        yield from key_problems("its action rule", actions, known.ACTION_KEYS, known.MORE_ACTION_KEYS)
+        yield from _dialect_problems(actions, prompt)
         if actions.get("format") not in FORMATS or type(actions.get("strict")) is not bool:
             yield f"its action rule is {actions!r:.120}"
     if not isinstance(prompt, dict):

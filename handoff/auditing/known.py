@@ -51,7 +51,8 @@ PROMPT_KEYS = frozenset({"template", "source", "form", "history", "system", "for
 ACTION_KEYS = frozenset({"format", "strict"})
 SAMPLING_KEYS = frozenset({"temperature", "top_p", "top_k", "max_new_tokens", "max_prompt_tokens", "stop", "constrain"})
 #: Keys of a model's prompt and sampling where the fact exists.
-MORE_PROMPT_KEYS = frozenset({"now"})
+MORE_PROMPT_KEYS = frozenset({"now", "tools"})
+MORE_ACTION_KEYS = frozenset({"tools"})
 MORE_SAMPLING_KEYS = frozenset({"token_limit_field"})
 #: Groups of a checkpoint's files.
 DIGEST_KEYS = frozenset({"weights", "config", "tokenizer"})
