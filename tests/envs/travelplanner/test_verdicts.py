@@ -272,3 +272,25 @@ def test_texts_are_read_by_the_rules() -> None:
     assert name_and_city("Smith, Denver (other menu)", AGENT_STAR) == ("Smith", "Denver (other menu)")
     assert name_and_city("Smith in Denver", OFFICIAL) is None
     assert flight_number("flight number: F123, from A to B") == "F123"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", [" ", "from ", " to ,", "from a", "(", "\n"])
+def test_a_hostile_text_is_searched_in_no_more_than_its_length(unit: str) -> None:
+    long = unit * 100_000
+    assert from_to(f"from{long}") is None
+    assert from_to(f"from A{long}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "cities"),
+    [
+        ("from  Home   to  Alder, x", ("Home", "Alder")),
+        ("from to to Alder", ("to", "Alder")),
+        ("from A to B to C", ("A", "B to C")),
+        ("from A to , x", None),
+        ("from A", None),
+    ],
+)
+def test_from_to_takes_the_shortest_start_and_ends_at_a_comma(text: str, cities: tuple[str, str] | None) -> None:
+    assert from_to(text) == cities
