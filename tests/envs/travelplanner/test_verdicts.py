@@ -17,6 +17,7 @@ from kit.shared import shared_path as shared
 from handoff.envs.travelplanner import world as worlds
 from handoff.envs.travelplanner.evaluation.evaluator import COMMONSENSE, Evaluator, PlanVerdict
 from handoff.envs.travelplanner.evaluation.names import LegType, Rules, flight_number, from_to, name_and_city
+from handoff.envs.travelplanner.plans import read_plan
 from handoff.envs.travelplanner.queries import Query
 
 Plan = list[dict[str, Any]]
@@ -294,3 +295,10 @@ def test_a_hostile_text_is_searched_in_no_more_than_its_length(unit: str) -> Non
 )
 def test_from_to_takes_the_shortest_start_and_ends_at_a_comma(text: str, cities: tuple[str, str] | None) -> None:
     assert from_to(text) == cities
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("start", ["Day 1", "Day 1:\nLunch: x", "Lunch"])
+def test_a_hostile_line_is_no_plan_at_once(start: str) -> None:
+    plan = read_plan(f"{start}{' ' * 150_000}x")
+    assert plan is None or list(plan[0]) == ["days", "lunch"]
