@@ -24,7 +24,7 @@ _TAGS = {
     "accommodation": "accommodation",
 }
 _DAY = re.compile(r"\A[\s*#_]*day\s+([0-9]{1,3})\b[\s*_]*:?[\s*_]*\Z", re.IGNORECASE)
-_TAG = re.compile(r"\A[\s*_-]*([A-Za-z][A-Za-z _]{0,30}?)[\s*_]*:[\s*_]*(.*?)\s*\Z")
+_TAG = re.compile(r"\A[\s*_-]*([A-Za-z][A-Za-z _]{0,30}?)[\s*_]*:[\s*_]*(.*)\Z")
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL | re.IGNORECASE)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 
@@ -63,13 +63,13 @@ def _tagged(text: str) -> list[Any] | None:
     """Days of the form "Day 1:", then one line per field, such as "Breakfast: NAME, City"."""
     days: list[dict[str, Any]] = []
     for line in text.splitlines():
-        day = _DAY.match(line)
+        day = _DAY.match(line[:200])  # its pattern takes the square of the length
         if day is not None:
             days.append({"days": int(day.group(1))})
             continue
         tag = _TAG.match(line)
         name = None if tag is None else _TAGS.get(tag.group(1).strip().lower().replace("_", " "))
         if tag is not None and name is not None and days:
-            days[-1].setdefault(name, tag.group(2) or "-")
+            days[-1].setdefault(name, tag.group(2).rstrip() or "-")
     complete = [day for day in days if len(day) > 1]
     return complete if complete and len(complete) <= MOST_DAYS else None

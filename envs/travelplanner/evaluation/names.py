@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-_FROM_TO = re.compile(r"from\s+(.+?)\s+to\s+([^,]+)(?=[,\s]|$)")
+# Two patterns, searched in turn: one pattern for both would take the cube of the length of a hostile text.
+_FROM = re.compile(r"from\s+(?=\S)")
+_TO = re.compile(r"\sto\s+([^,\s][^,]*)")
 _FLIGHT = re.compile(r"flight number:\s*([^,]*)", re.IGNORECASE)
-_PARENTHESIS = re.compile(r"\A(.*?)\([^)]*\)", re.DOTALL)
 
 
 class LegType(StrEnum):
@@ -33,8 +34,8 @@ class Rules(StrEnum):
 
     def city(self, text: str) -> str:
         """A city as it is compared."""
-        match = _PARENTHESIS.match(text) if self.cuts else None
-        return text if match is None else match.group(1).strip()
+        before, opened, after = text.partition("(")
+        return before.strip() if self.cuts and opened and ")" in after else text
 
     def leg(self, text: str) -> LegType | None:
         """The type of a leg; ``None``: of no type."""
@@ -54,8 +55,9 @@ def field(day: Mapping[str, Any], name: str) -> str:
 
 def from_to(text: str) -> tuple[str, str] | None:
     """A and B of "from A to B": A as short as it can be, B up to a comma or the end."""
-    match = _FROM_TO.search(text)
-    return None if match is None else (match.group(1), match.group(2))
+    start = _FROM.search(text)
+    end = None if start is None else _TO.search(text, start.end())
+    return None if start is None or end is None else (text[start.end() : end.start()].rstrip(), end.group(1))
 
 
 def name_and_city(text: str, rules: Rules) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from kit.shared import shared_path as shared
 from handoff.envs.travelplanner import world as worlds
 from handoff.envs.travelplanner.evaluation.evaluator import COMMONSENSE, Evaluator, PlanVerdict
 from handoff.envs.travelplanner.evaluation.names import LegType, Rules, flight_number, from_to, name_and_city
+from handoff.envs.travelplanner.plans import read_plan
 from handoff.envs.travelplanner.queries import Query
 
 Plan = list[dict[str, Any]]
@@ -272,3 +273,32 @@ def test_texts_are_read_by_the_rules() -> None:
     assert name_and_city("Smith, Denver (other menu)", AGENT_STAR) == ("Smith", "Denver (other menu)")
     assert name_and_city("Smith in Denver", OFFICIAL) is None
     assert flight_number("flight number: F123, from A to B") == "F123"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", [" ", "from ", " to ,", "from a", "(", "\n"])
+def test_a_hostile_text_is_searched_in_no_more_than_its_length(unit: str) -> None:
+    long = unit * 100_000
+    assert from_to(f"from{long}") is None
+    assert from_to(f"from A{long}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "cities"),
+    [
+        ("from  Home   to  Alder, x", ("Home", "Alder")),
+        ("from to to Alder", ("to", "Alder")),
+        ("from A to B to C", ("A", "B to C")),
+        ("from A to , x", None),
+        ("from A", None),
+    ],
+)
+def test_from_to_takes_the_shortest_start_and_ends_at_a_comma(text: str, cities: tuple[str, str] | None) -> None:
+    assert from_to(text) == cities
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("start", ["Day 1", "Day 1:\nLunch: x", "Lunch"])
+def test_a_hostile_line_is_no_plan_at_once(start: str) -> None:
+    plan = read_plan(f"{start}{' ' * 150_000}x")
+    assert plan is None or list(plan[0]) == ["days", "lunch"]
