@@ -195,7 +195,7 @@ def test_bad_arguments_of_a_server_are_kept_and_answered(tmp_path: Path, argumen
     assert all(read_reply(step.decision.text).calls for step in first)
 
 
-@pytest.mark.parametrize("spec", ["hf:./x", "vllm:./x"])
+@pytest.mark.parametrize("spec", ["hf:./x", "builtin:sft"])
 def test_a_model_in_this_process_has_no_interface_for_tools(spec: str) -> None:
     with pytest.raises(UsageError, match="leave out --tools native"):
         make(spec, ModelOptions(tools="native"))

@@ -33,9 +33,9 @@ class Rules(StrEnum):
         return self is Rules.OFFICIAL
 
     def city(self, text: str) -> str:
-        """A city as it is compared."""
+        """A city as it is compared.  A blank before the parenthesis stays, and no city ends with one."""
         before, opened, after = text.partition("(")
-        return before.strip() if self.cuts and opened and ")" in after else text
+        return before if self.cuts and opened and ")" in after else text
 
     def leg(self, text: str) -> LegType | None:
         """The type of a leg; ``None``: of no type."""
@@ -63,7 +63,7 @@ def from_to(text: str) -> tuple[str, str] | None:
 def name_and_city(text: str, rules: Rules) -> tuple[str, str] | None:
     """NAME and City of "NAME, City", split at the last comma."""
     name, comma, city = text.rpartition(",")
-    return (name.strip(), rules.city(city.strip())) if comma else None
+    return (name.strip(), rules.city(city.strip()).strip()) if comma else None
 
 
 def flight_number(text: str) -> str:

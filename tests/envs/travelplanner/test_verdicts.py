@@ -140,6 +140,9 @@ def test_the_two_evaluators_differ_where_the_rules_say_so() -> None:
     assert failures(verdict(OFFICIAL, 0, states)) == set()
     expected = {"is_not_absent", "is_reasonable_visiting_city", "is_valid_information_in_current_city"}
     assert failures(verdict(AGENT_STAR, 0, states)) == expected
+    # It is cut off alone: the blank before it stays, in a city and not in the city of a name.
+    blank = _set(1, current_city=f"{city} (Arvenia)")
+    assert "is_reasonable_visiting_city" in failures(verdict(OFFICIAL, 0, blank))
     # The official one takes the letters of a stay's city for cities: a dinner in another one passes.
     elsewhere = WORLD.database.restaurants[next(other for other in WORLD.database.restaurants if other != city)][0]
     dinner = _set(1, dinner=f"{elsewhere.name}, {elsewhere.row['City']}")
