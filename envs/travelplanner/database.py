@@ -5,12 +5,14 @@ Rows with any missing value are dropped first.  Files are read once, as text, wi
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import gc
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -41,6 +43,20 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 Row = Mapping[str, str]
+
+#: The most bytes of one file; the official flight table has some 305 million.
+MOST_BYTES = 2_000_000_000
+
+
+class Flight(NamedTuple):
+    """One flight, as the tables have it."""
+
+    number: str
+    price: str
+    departs: str
+    arrives: str
+    elapsed: str
+    distance: str
 
 
 @attrs.frozen
@@ -80,7 +96,7 @@ class Database:
     distances: Mapping[tuple[str, str], Leg]
     states: Mapping[str, str]
     #: Rows by (origin, destination, date).
-    flights: Mapping[tuple[str, str, str], Sequence[Row]]
+    flights: Mapping[tuple[str, str, str], Sequence[Flight]]
     #: The price of the first row of a number, and the city pairs of every number.
     prices: Mapping[str, float]
     pairs: Mapping[str, frozenset[tuple[str, str]]]
@@ -103,20 +119,23 @@ class Database:
             raise DataError(
                 f"{folder} holds no flight table (flights*.csv); give one by --env-option flights=FILE (--flights FILE)"
             )
-        rows = [row for path in paths for row in reader.table(path, "flights")]
         legs = None
         if not flights and (folder / LEGS).exists():
             legs = frozenset(
                 (row["origin"], row["destination"], row["date"]) for row in reader.table(folder / LEGS, LEGS)
             )
-        by_leg: dict[tuple[str, str, str], list[Row]] = {}
+        by_leg: dict[tuple[str, str, str], list[Flight]] = {}
         prices: dict[str, float] = {}
         pairs: dict[str, set[tuple[str, str]]] = {}
-        for row in rows:
-            origin, destination, number = row["OriginCityName"], row["DestCityName"], row["Flight Number"]
-            by_leg.setdefault((origin, destination, row["FlightDate"]), []).append(row)
-            prices.setdefault(number, _price(row["Price"], "flights", row))
-            pairs.setdefault(number, set()).add((origin, destination))
+        for path in paths:
+            for number, price, departs, arrives, elapsed, date, origin, destination, distance in reader.flights(path):
+                flight = Flight(number, price, departs, arrives, elapsed, distance)
+                by_leg.setdefault((origin, destination, date), []).append(flight)
+                if number not in prices:
+                    prices[number] = _price(price, "flights", {"Flight Number": number})
+                    pairs[number] = {(origin, destination)}
+                else:
+                    pairs[number].add((origin, destination))
         distances: dict[tuple[str, str], Leg] = {}
         for row in reader.table(folder / DISTANCES, DISTANCES):
             distances.setdefault((row["origin"], row["destination"]), Leg(row["duration"], row["distance"]))
@@ -145,7 +164,7 @@ class Reader:
     def text(self, path: Path) -> str:
         """The text of ``path``.  Raises :class:`~handoff.errors.DataError`, naming it."""
         try:
-            raw = files.read_input(path)
+            raw = files.read(path, MOST_BYTES)
         except OSError as error:
             raise DataError(f"TravelPlanner's data: {path}: cannot read the file: {files.cause(error)}") from error
         self.digests[path.name] = hashlib.sha256(raw).hexdigest()
@@ -155,17 +174,35 @@ class Reader:
         """The complete rows of a CSV file; ``kind`` says which columns it needs."""
         text, columns = self.text(path), COLUMNS[kind]
         rows = csv.DictReader(io.StringIO(text, newline=""))
-        missing = [name for name in columns if name not in (rows.fieldnames or ())]
+        self._places(path, rows.fieldnames or (), columns)
+        try:
+            return [row for row in rows if all(row.get(name) for name in columns)]
+        except csv.Error as error:
+            raise DataError(f"TravelPlanner's data: {path}, line {rows.line_num}: {error}") from error
+
+    def flights(self, path: Path) -> Iterator[Sequence[str]]:
+        """The complete rows of a flight table, with the columns in the order of :data:`COLUMNS`.
+
+        The official table has millions of rows, which repeat few cities, dates and times: each text is kept once.
+        """
+        columns, kept = COLUMNS["flights"], dict[str, str]()
+        rows = csv.reader(io.StringIO(self.text(path), newline=""))
+        places = self._places(path, next(rows, []), columns)
+        with _unwatched():
+            for row in rows:
+                if len(row) > max(places) and all(row[place] for place in places):
+                    yield [kept.setdefault(row[place], row[place]) for place in places]
+
+    def _places(self, path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
+        """The place of each of ``columns`` in the header."""
+        missing = [name for name in columns if name not in header]
         if missing:
             digest = self.digests[path.name][:12]
             raise DataError(
                 f"TravelPlanner's data: {path} (sha256 {digest}...) has no column {missing[0]!r}; it needs "
                 f"{', '.join(columns)}"
             )
-        try:
-            return [row for row in rows if all(row.get(name) for name in columns)]
-        except csv.Error as error:
-            raise DataError(f"TravelPlanner's data: {path}, line {rows.line_num}: {error}") from error
+        return [header.index(name) for name in columns]
 
     def cities(self, path: Path) -> dict[str, str]:
         """State by city."""
@@ -176,6 +213,18 @@ class Reader:
                 raise DataError(f"TravelPlanner's data: {path}, line {number}: write CITY, a tab, STATE")
             states[city] = state
         return states
+
+
+@contextlib.contextmanager
+def _unwatched() -> Iterator[None]:
+    """Without the collector of cycles, which would look at millions of rows again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _by_city(rows: Iterable[Row], column: str, place: Callable[[Row], TravelPlace]) -> dict[str, list[TravelPlace]]:

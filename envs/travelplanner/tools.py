@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from handoff.envs.travelplanner.database import Database, Row, TravelPlace
+from handoff.envs.travelplanner.database import Database, Flight, TravelPlace
 from handoff.errors import DataError
 from handoff.messages.replies import ToolCall, problem_of, tool_of
 from handoff.records import Tool
@@ -80,10 +80,10 @@ def _flights(database: Database, closed_world: bool, departure: str, destination
     return LookUp(_listed(head, map(_flight, rows)))
 
 
-def _flight(row: Row) -> str:
+def _flight(flight: Flight) -> str:
     return (
-        f"[{row['Flight Number']}] ${row['Price']}, departure {row['DepTime']}, arrival {row['ArrTime']}, elapsed time "
-        f"{row['ActualElapsedTime']}, distance {row['Distance']} miles"
+        f"[{flight.number}] ${flight.price}, departure {flight.departs}, arrival {flight.arrives}, elapsed time "
+        f"{flight.elapsed}, distance {flight.distance} miles"
     )
 
 
