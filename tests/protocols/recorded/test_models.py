@@ -51,8 +51,8 @@ def test_a_greedy_model_that_meets_its_own_history_begins_with_its_own_reply(tmp
     folder = tmp_path / "run"
     output_of(
         "run", "plain-sums", "--protocol", "recorded", "-p", f"small=hf:{model}", "--cross", "small",
-        "--temperature", 0, "--max-new-tokens", 8, "--decisions", 3, "--rows", 2, "--dtype", "float32", "--prompt-form", "text",
-        "--workers", 0, "-q", "--out", folder,
+        "--temperature", 0, "--max-new-tokens", 8, "--decisions", 3, "--rows", 2, "--dtype", "float32",
+        "--prompt-form", "text", "--workers", 0, "-q", "--out", folder,
     )  # fmt: skip
     run = load(folder)
     assert {history.outcome for history in run.histories.values()} <= {"decisions", "ended"}
