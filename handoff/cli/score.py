@@ -12,6 +12,8 @@ import click
 
 from handoff.cli import options
 
+_UNREAD = "rows that could not be read"
+
 
 @click.command(
     epilog="""\b
@@ -52,6 +54,10 @@ def score(
     text = files.read_text(file, f"{file}")
     remarks = console(stderr=True, quiet=quiet)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise UsageError(f"{file} has no rows; each line is a JSON object (`handoff score --help`)")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {out.parent}; make it first")
     counts: Counter[str] = Counter()
     scored: list[str] = []
     with opened(environment, options.env_options(pairs, data=data, flights=flights)) as instance:
@@ -60,7 +66,7 @@ def score(
         with progress.for_console(remarks, quiet).phase("score", len(lines)) as tick:
             for number, line in lines:
                 row = _scored(instance, number, line)
-                counts["rows that could not be read"] += "error" in row
+                counts[_UNREAD] += "error" in row
                 counts.update(dict(_passes(row)))
                 scored.append(json.dumps(row, ensure_ascii=False, allow_nan=False))
                 tick()
@@ -69,7 +75,7 @@ def score(
         click.echo(whole, nl=False)
     else:
         files.write_atomically(out, whole.encode())
-    unread = counts.pop("rows that could not be read")
+    unread = counts.pop(_UNREAD, 0)
     words = [f"{len(lines)} rows", *(f"{name}: {count} passed" for name, count in counts.items())]
     say(remarks, ", ".join(words) + (f", {unread} could not be read" if unread else ""))
     if unread:

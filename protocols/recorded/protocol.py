@@ -48,6 +48,9 @@ class RecordedProtocol(Protocol[RecordedConfig, RecordedStudy]):
         stated = values.get("formatter")
         if not isinstance(stated, str) or "=" not in stated:
             return {}
+        name, _, spec = stated.partition("=")
+        if not name.strip() or not spec.strip():
+            raise UsageError(f"write --formatter NAME=SPEC, such as --formatter judge=hf:./judge (got {stated!r:.60})")
         bound = bind([stated])
         values["formatter"] = next(iter(bound))
         return bound
