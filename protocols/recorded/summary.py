@@ -9,6 +9,7 @@ from typing import Any
 from handoff.protocols.frontier.records import EndpointCell
 from handoff.protocols.recorded.records import Formatting
 from handoff.protocols.recorded.study import RecordedStudy
+from handoff.records import Record
 
 Json = dict[str, Any]
 
@@ -17,7 +18,8 @@ def summary(study: RecordedStudy) -> Json:
     """Counts per reacher and per (reacher, solver).
 
     ``passed_at`` are the passes at each solver budget B, ``checks`` the rows that pass each check among those to which
-    it applies, ``formatting`` the formatter's calls, empty replies and repairs.
+    it applies, ``flags`` the episodes with each remark of the environment, ``formatting`` the formatter's calls, empty
+    replies and repairs.
     """
     owed = study.planned - study.count
     form: Json = {
@@ -41,6 +43,7 @@ def _reach(study: RecordedStudy, name: str) -> Json:
         "decisions": sum(len(history.steps) for history in mine),
         "outcomes": _counted(history.outcome for history in mine),
         "closing": sum(history.closing for history in mine),
+        "flags": _counted(flag for history in mine for flag in _flags(history.records())),
     }
 
 
@@ -56,12 +59,18 @@ def _cell(study: RecordedStudy, reacher: str, solver: str) -> Json:
         "passed": passed,
         "endpoint": passed / len(rows) if rows else None,
         "outcomes": _counted(end.outcome for end in ends),
+        "flags": _counted(flag for end in ends for flag in _flags([step.record for step in end.steps])),
         "checks": _checks(study, rows),
     }
     if study.config.budgets:
         budgets = study.config.budgets
         form["passed_at"] = {str(b): sum(study.passed_at(row, b) for row in rows) for b in budgets}
     return form
+
+
+def _flags(records: Iterable[Record]) -> set[str]:
+    """Remarks of the environment on one episode."""
+    return {flag for record in records for flag in record.flags}
 
 
 def _checks(study: RecordedStudy, rows: Iterable[EndpointCell]) -> Json:

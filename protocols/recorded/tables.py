@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handoff.canonical import canonical
+from handoff.messages.replies import read_reply
 from handoff.protocols.export import ExportTable
 from handoff.protocols.recorded.study import RecordedStudy
 from handoff.records import Step
@@ -17,6 +18,7 @@ _ROW = {**_CELL, "solver": str}
 _ENDPOINTS = {**_ROW, "arrived": int, "won": int, "cut": int, "outcome": str, "decisions": int, "answer": str}
 _CHECKS = {**_ROW, "check": str, "passed": int}
 _CALLS = {**_ROW, "call": str, "status": str, "text": str, "answer": str}
+_TOOL_CALLS = {**_ROW, "position": int, "number": int, "tool": str, "arguments": str, "problem": str, "raw": str}
 _STEPS = {
     **_ROW, "position": int, "action": str, "status": str, "flags": str, "text": str, "observation": str,
     "problem": str,
@@ -24,7 +26,8 @@ _STEPS = {
 
 
 def tables(study: RecordedStudy) -> Mapping[str, ExportTable]:
-    """``endpoints`` (all that ``handoff estimate`` reads), ``checks``, ``formattings``, ``repairs`` and ``steps``."""
+    """``endpoints`` (all that ``handoff estimate`` reads), ``checks``, ``formattings``, ``repairs``, ``steps`` and
+    ``calls`` (of tools, raw and read)."""
     base = {task.id: {"task": task.id, "name": task.name, "type": task.type} for task in study.tasks}
     endpoints: list[Row] = []
     checks: list[Row] = []
@@ -59,12 +62,29 @@ def tables(study: RecordedStudy) -> Mapping[str, ExportTable]:
         cell = {**base[row.task], "seed": row.slot, "reacher": row.reacher, "solver": row.solver}
         steps += _steps(cell, end.steps)
     return {
+        "calls": ExportTable(_TOOL_CALLS, [call for step in steps for call in _tool_calls(step)]),
         "endpoints": ExportTable(_ENDPOINTS, endpoints),
         "checks": ExportTable(_CHECKS, checks),
         "formattings": ExportTable(_CALLS, calls["formattings"]),
         "repairs": ExportTable(_CALLS, calls["repairs"]),
         "steps": ExportTable(_STEPS, steps),
     }
+
+
+def _tool_calls(step: Row) -> list[Row]:
+    """The calls in one reply, as they were written and as they were read."""
+    place = {key: step[key] for key in (*_ROW, "position")}
+    return [
+        {
+            **place,
+            "number": number,
+            "tool": call.name,
+            "arguments": canonical(dict(call.arguments)).decode(),
+            "problem": call.problem,
+            "raw": call.raw,
+        }
+        for number, call in enumerate(read_reply(step["action"] or "").calls)
+    ]
 
 
 def _json(answer: Any) -> str | None:

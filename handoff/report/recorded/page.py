@@ -30,6 +30,8 @@ OUTCOMES = {
     "markup": "calls left unread by the server",
     "unreached": "never came to the cut",
 }
+#: The remark that has a sentence of its own.
+CLOSED = "closed_world"
 MEANING = (
     "Every row is one task, one reacher's history and one solver. The endpoint is the final pass of the environment's "
     "own score. There is no arrival to verify, so there is no Reach and no Solve: a solver effect is the difference of "
@@ -193,7 +195,16 @@ def _outcomes(document: RecordedDocument) -> Section:
             {f"{one['reacher']} → {one['solver']}": one["outcomes"] for one in cells},
         ),
     ]
-    return Section("outcomes", "How episodes ended", "Ends", (), [sheet for sheet in sheets if sheet.rows])
+    flagged: dict[str, int] = {}
+    for one in (*reach, *cells):
+        for flag, count in one["flags"].items():
+            flagged[flag] = flagged.get(flag, 0) + count
+    sentences = [
+        f"The environment's remark {flag} is on {plural(count, 'episode')}"
+        + (": a leg that the flight table does not know was taken for one without flights." if flag == CLOSED else ".")
+        for flag, count in sorted(flagged.items())
+    ]
+    return Section("outcomes", "How episodes ended", "Ends", sentences, [sheet for sheet in sheets if sheet.rows])
 
 
 def _counts(title: str, first: str, outcomes: Mapping[str, Mapping[str, int]]) -> Sheet:

@@ -162,6 +162,24 @@ def test_an_unknown_leg_stays_owed_in_a_run(tmp_path: Path) -> None:
     assert "records are owed" in str(result.exception)
 
 
+def test_episodes_in_a_closed_world_are_counted_in_the_report(tmp_path: Path) -> None:
+    folder = shared("data/travelplanner")
+    call = as_text("", [("SearchFlight", {"departure": "Boston", "destination": "Miami", "date": "2022-05-01"})])
+    replies = tmp_path / "calls.json"
+    replies.write_text(json.dumps({"train-000": [call, "<answer>none</answer>"]}))
+    run = tmp_path / "run"
+    output_of(
+        "run", "travelplanner", "--protocol", "recorded", "-p", f"a=calls:{replies}", "--cross", "a", "--data", folder,
+        "--split", "train", "--decisions", 2, "--closed-world", "--workers", 0, "-q", "--out", run,
+    )  # fmt: skip
+    assert "The environment's remark closed_world is on 1 episode" in " ".join(output_of("report", run).split())
+    output_of("export", run, "--format", "jsonl")
+    (row,) = [json.loads(line) for line in (run / "export" / "calls.jsonl").read_text().splitlines()]
+    assert (row["tool"], row["problem"]) == ("SearchFlight", "")
+    assert json.loads(row["arguments"]) == {"departure": "Boston", "destination": "Miami", "date": "2022-05-01"}
+    assert json.loads(row["raw"])["name"] == "SearchFlight"
+
+
 @pytest.mark.parametrize("name", ["distance.csv", "clean_accommodations_2022.csv", "citySet_with_states.txt"])
 def test_a_missing_or_broken_file_is_named(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "data"
