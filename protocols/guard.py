@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from handoff.auditing.checks import Audit
+from handoff.environment import Environment
 from handoff.episodes.pool import Pool
 from handoff.errors import ProtocolFault, UsageError
 from handoff.guard.failures import contained
@@ -112,6 +113,14 @@ class _Plugin(Protocol[Any, Any]):
     def configure(self, values: Mapping[str, Any]) -> Any:
         with self._guarded("configure"):
             return self.inner.configure(values)
+
+    def bindings(self, values: dict[str, Any]) -> Mapping[str, str]:
+        with self._guarded("bindings"):
+            return {str(name): str(spec) for name, spec in self.inner.bindings(values).items()}
+
+    def suit(self, config: Any, environment: Environment) -> Any:
+        with self._guarded("suit"):
+            return self.inner.suit(config, environment)
 
     def settle(self, config: Any, policies: Mapping[str, Policy]) -> Any:
         with self._guarded("settle"):
