@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import io
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import click
 
 from handoff import files
 from handoff.canonical import canonical
+from handoff.envs.dice import Dice
 
 SEED = 7
 LEVELS = ("easy", "medium", "hard")
@@ -38,27 +38,6 @@ _BEDS = ("Loft", "Room", "Cottage", "Studio", "Attic", "House")
 _TABLES = ("Kitchen", "Table", "Grill", "Bistro", "Canteen", "Tavern", "Pantry", "Oven", "Garden", "Corner", "Spoon")
 _SIGHTS = ("Museum", "Park", "Tower", "Bridge", "Gallery", "Market")
 _MONTH = "2022-03-{:02d}"
-
-
-class TravelDice:
-    """Draws that are equal on every Python: only ``random()`` is promised to be."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def below(self, count: int) -> int:
-        return int(self._random.random() * count)
-
-    def between(self, low: int, high: int) -> int:
-        return low + self.below(high - low + 1)
-
-    def one(self, items: Sequence[Any]) -> Any:
-        return items[self.below(len(items))]
-
-    def some(self, items: Sequence[Any], count: int) -> list[Any]:
-        """``count`` different items, in the order of the draw."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(count)]
 
 
 @attrs.define
@@ -80,7 +59,7 @@ class Tables:
 
 def generate(seed: int = SEED) -> dict[str, bytes]:
     """The files by name."""
-    dice, tables = TravelDice(seed), Tables()
+    dice, tables = Dice("travelplanner", seed), Tables()
     _make_cities(dice, tables)
     for city in tables.states:
         _furnish(dice, tables, city)
@@ -94,10 +73,10 @@ def generate(seed: int = SEED) -> dict[str, bytes]:
     return _files(tables)
 
 
-def _make_cities(dice: TravelDice, tables: Tables) -> None:
+def _make_cities(dice: Dice, tables: Tables) -> None:
     names: list[str] = []
     while len(names) < sum(_STATES.values()):
-        name = dice.one(_STARTS) + dice.one(_ENDS)
+        name = dice.pick(_STARTS) + dice.pick(_ENDS)
         if name not in names:
             names.append(name)
     for state, count in _STATES.items():
@@ -105,10 +84,10 @@ def _make_cities(dice: TravelDice, tables: Tables) -> None:
             tables.states[names.pop(0)] = state
 
 
-def _furnish(dice: TravelDice, tables: Tables, city: str) -> None:
+def _furnish(dice: Dice, tables: Tables, city: str) -> None:
     """Beds, restaurants and attractions of one city.  A name occurs once, and is no part of another."""
     for place in range(6):
-        rules = dice.some(_RULES, dice.one((0, 1, 1, 2)))
+        rules = dice.shuffled(_RULES)[: dice.pick((0, 1, 1, 2))]
         # Each city has a bed of each kind that suits two nights and forbids nothing.
         plain = place < 3
         tables.beds.append(
@@ -116,7 +95,7 @@ def _furnish(dice: TravelDice, tables: Tables, city: str) -> None:
                 "NAME": f"{_TREES[place * 2 + dice.below(2)]} {_BEDS[place]} of {city}",
                 "room type": _KINDS[place % 3],
                 "price": f"{dice.between(45, 210)}.0",
-                "minimum nights": f"{1 + dice.below(2) if plain else dice.one((1, 2, 3, 4))}.0",
+                "minimum nights": f"{1 + dice.below(2) if plain else dice.pick((1, 2, 3, 4))}.0",
                 "review rate number": f"{dice.between(2, 5)}.0",
                 "house_rules": " & ".join(f"No {rule}" for rule in rules) if rules and not plain else "Be kind",
                 "maximum occupancy": str(dice.between(1, 5)),
@@ -124,11 +103,11 @@ def _furnish(dice: TravelDice, tables: Tables, city: str) -> None:
             }
         )
     for place, noun in enumerate(_TABLES):
-        cuisines = dice.some(_CUISINES, dice.between(1, 3))
+        cuisines = dice.shuffled(_CUISINES)[: dice.between(1, 3)]
         own = _CUISINES[place % len(_CUISINES)]
         tables.restaurants.append(
             {
-                "Name": f"{dice.one(_TREES)} {noun} in {city}",
+                "Name": f"{dice.pick(_TREES)} {noun} in {city}",
                 "City": city,
                 "Cuisines": ", ".join(dict.fromkeys([own, *cuisines])),
                 "Average Cost": str(dice.between(9, 58)),
@@ -136,10 +115,10 @@ def _furnish(dice: TravelDice, tables: Tables, city: str) -> None:
             }
         )
     for place, noun in enumerate(_SIGHTS):
-        street = f"{dice.between(1, 99)} {dice.one(_TREES)} Street, {city}"
+        street = f"{dice.between(1, 99)} {dice.pick(_TREES)} Street, {city}"
         tables.attractions.append(
             {
-                "Name": f"{dice.one(_TREES)} {noun} at {city}",
+                "Name": f"{dice.pick(_TREES)} {noun} at {city}",
                 "Latitude": f"{dice.between(30, 45)}.{dice.between(0, 9999):04d}",
                 "Longitude": f"-{dice.between(80, 110)}.{dice.between(0, 9999):04d}",
                 "Address": street,
@@ -150,7 +129,7 @@ def _furnish(dice: TravelDice, tables: Tables, city: str) -> None:
         )
 
 
-def _make_roads(dice: TravelDice, tables: Tables) -> None:
+def _make_roads(dice: Dice, tables: Tables) -> None:
     cities = list(tables.states)
     for i, a in enumerate(cities):
         for b in cities[i + 1 :]:
@@ -163,16 +142,16 @@ def _make_roads(dice: TravelDice, tables: Tables) -> None:
                 tables.roads[pair] = (kilometres, duration, f"{kilometres:,} km")
 
 
-def _make_query(dice: TravelDice, tables: Tables, idx: int, days: int, level: str) -> None:
+def _make_query(dice: Dice, tables: Tables, idx: int, days: int, level: str) -> None:
     count = (days - 1) // 2
-    state = dice.one([name for name, size in _STATES.items() if size >= count])
+    state = dice.pick([name for name, size in _STATES.items() if size >= count])
     inside = [city for city, its_state in tables.states.items() if its_state == state]
     outside = [city for city, its_state in tables.states.items() if its_state != state]
-    route = dice.some(inside, count)
+    route = dice.shuffled(inside)[:count]
     reachable = [
         city for city in outside if all("day" not in tables.roads[city, one][1] for one in (route[0], route[-1]))
     ]
-    origin = dice.one(reachable)
+    origin = dice.pick(reachable)
     start = dice.between(1, 31 - days)
     dates = [_MONTH.format(start + number) for number in range(days)]
     people = {"easy": 1, "medium": dice.between(2, 5), "hard": dice.between(2, 8)}[level]
@@ -202,20 +181,20 @@ def _make_query(dice: TravelDice, tables: Tables, idx: int, days: int, level: st
     tables.plans.append({"split": "validation", "idx": idx, "plan": plan})
 
 
-def _constraints(dice: TravelDice, level: str) -> dict[str, Any]:
+def _constraints(dice: Dice, level: str) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "house rule": dice.one(_RULES),
-        "cuisine": dice.some(_CUISINES, 2),
-        "room type": dice.one(("entire room", "private room", "not shared room")),
-        "transportation": dice.one(("no flight", "no self-driving")),
+        "house rule": dice.pick(_RULES),
+        "cuisine": dice.shuffled(_CUISINES)[:2],
+        "room type": dice.pick(("entire room", "private room", "not shared room")),
+        "transportation": dice.pick(("no flight", "no self-driving")),
     }
     count = {"easy": 0, "medium": 1, "hard": 3}[level]
     names = list(values) if level == "hard" else ["house rule", "cuisine", "room type"]
-    kept = dice.some(names, count)
+    kept = dice.shuffled(names)[:count]
     return {name: value if name in kept else None for name, value in values.items()}
 
 
-def _make_flights(dice: TravelDice, tables: Tables, a: str, b: str, date: str) -> None:
+def _make_flights(dice: Dice, tables: Tables, a: str, b: str, date: str) -> None:
     for _ in range(dice.between(1, 3)):
         leave, minutes = dice.between(6 * 60, 20 * 60), 45 + tables.roads[a, b][0] // 12
         arrive = (leave + minutes) % (24 * 60)
@@ -235,7 +214,7 @@ def _make_flights(dice: TravelDice, tables: Tables, a: str, b: str, date: str) -
 
 
 def _gold(
-    dice: TravelDice,
+    dice: Dice,
     tables: Tables,
     origin: str,
     route: Sequence[str],
@@ -255,10 +234,10 @@ def _gold(
         meals = [next(row for row in tables_of_city if cuisine in row["Cuisines"]) for cuisine in wanted]
         meals = list({row["Name"]: row for row in meals}.values())
         wanted = []
-        meals += dice.some([row for row in tables_of_city if row not in meals], 4 - len(meals))
+        meals += dice.shuffled([row for row in tables_of_city if row not in meals])[: 4 - len(meals)]
         cost += sum(int(row["Average Cost"]) for row in meals) * people
         lunch_dinner = [f"{row['Name']}, {city}" for row in meals]
-        sights = dice.some(tables.of(tables.attractions, "City", city), 2)
+        sights = dice.shuffled(tables.of(tables.attractions, "City", city))[:2]
         transport, price = _leg(tables, here, city, dates[2 * number], people, flies)
         cost += price
         place = f"{bed['NAME']}, {city}"

@@ -15,7 +15,6 @@ import attrs
 from handoff.envs.alfworld.games.files import TASK_TYPES
 from handoff.envs.alfworld.games.recipe import Recipe
 from handoff.envs.alfworld.generator import wheel
-from handoff.envs.alfworld.generator.dice import Dice
 from handoff.envs.alfworld.generator.placement import Wish, may_hold, out_of_reach, place, single, starts
 from handoff.envs.alfworld.generator.planning import plan
 from handoff.envs.alfworld.generator.problem import Goal
@@ -28,6 +27,7 @@ from handoff.envs.alfworld.generator.scenes import (
     room_of,
     scene,
 )
+from handoff.envs.dice import Dice
 from handoff.errors import UsageError
 from handoff.seeds import derive
 

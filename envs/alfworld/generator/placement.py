@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import attrs
 
 from handoff.envs.alfworld.generator import wheel
-from handoff.envs.alfworld.generator.dice import Dice
 from handoff.envs.alfworld.generator.scenes import Receptacle, Scene, object_id, on, pickupable_types
+from handoff.envs.dice import Dice
 
 #: Receptacle type -> (relative number of objects in it, most objects in it).
 _SPACE = {

@@ -18,7 +18,7 @@ from functools import lru_cache
 import attrs
 
 from handoff.envs.alfworld.generator import wheel
-from handoff.envs.alfworld.generator.dice import Dice
+from handoff.envs.dice import Dice
 from handoff.errors import DataError
 
 #: The release's held-out scenes: the four of its ``valid_unseen`` (10, 219, 308, 424) and the eight of its hidden test

@@ -20,11 +20,11 @@ from handoff.envs.alfworld.games import builtin
 from handoff.envs.alfworld.games.builtin import BuiltinSource
 from handoff.envs.alfworld.games.files import TASK_TYPES, FolderSource, grammar_problem, load_game
 from handoff.envs.alfworld.generator import generate, proofs, wheel
-from handoff.envs.alfworld.generator.dice import Dice
 from handoff.envs.alfworld.generator.drafts import SPLIT_SCENES, drafts
 from handoff.envs.alfworld.generator.planning import Facts, plan
 from handoff.envs.alfworld.generator.scenes import SCENES, object_id, parse_id, scene, stand
 from handoff.envs.alfworld.native.engine import NativeEngine
+from handoff.envs.dice import Dice
 from handoff.errors import DataError, EnvironmentFault, HandoffError, StoreError, UsageError
 from handoff.progress import Silent
 
