@@ -20,6 +20,9 @@ _RECORDED = """
       --formatter judge=openai:http://127.0.0.1:8000/v1#chat
   handoff run bfcl --protocol recorded -p a=gold -p b=noisy-gold:0.2 --cross a,b --cut turn:last
 
+Further policies of conversations: gold (the environment's plan), noisy-gold:EPS, calls:FILE (replies from a file), and
+plan (a formatter that asks no model).
+
 Whole episodes are played, cut before the final model call (or --cut call:K, turn:K), rebuilt byte for byte, and handed
 to every solver. Typing the same command again resumes the run, or shows its result if it is complete.
 Exit code: 0 complete, 2 the request was wrong, 3 interrupted with records owed (resume by typing it again)."""

@@ -89,11 +89,14 @@ def read_call(raw: str) -> ToolCall:
 
 def as_text(content: str, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """``content`` followed by ``calls`` (name and arguments), in the form that :func:`read_reply` reads."""
-    blocks = [
-        "<tool_call>\n" + canonical({"name": name, "arguments": dict(arguments)}).decode() + "\n</tool_call>"
-        for name, arguments in calls
-    ]
+    blocks = [call_text(name, dict(arguments)) for name, arguments in calls]
     return "\n".join([*([content] if content else []), *blocks])
+
+
+def call_text(name: str, arguments: Any) -> str:
+    """One call as a block.  No "<" of its JSON is written as such, so none ends the block."""
+    form = canonical({"arguments": arguments, "name": name}).decode().replace("<", "\\u003c")
+    return f"<tool_call>\n{form}\n</tool_call>"
 
 
 def problem_of(call: ToolCall, tools: Sequence[Tool], types: bool = True) -> str:

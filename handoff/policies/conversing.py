@@ -78,6 +78,10 @@ class Repeat(Policy):
     """The content of the last message."""
 
     def decide(self, requests: Sequence[Request]) -> list[Decision]:
+        if any(not request.is_conversation for request in requests):
+            raise UsageError(
+                "the policy plan repeats the last message of a conversation, and this environment has none"
+            )
         return [scripted(request, request.messages()[-1].content or None) for request in requests]
 
     def describe(self) -> Mapping[str, Any]:
@@ -85,21 +89,23 @@ class Repeat(Policy):
 
 
 def _table(text: str, where: str) -> dict[str, list[str]]:
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     try:
         whole = parse(text)
     except ValueError as error:
         whole = None
-        lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) < 2:
             raise DataError(f"{where}: not valid JSON: {error}") from error
     if isinstance(whole, dict) and not {"task", "replies"} <= whole.keys():
         entries = list(whole.items())
     else:
-        entries = [_entry(line, f"{where}, line {number}") for number, line in enumerate(text.splitlines(), 1) if line]
-    table = {}
+        entries = [_entry(line, f"{where}, line {number}") for number, line in lines]
+    table: dict[str, list[str]] = {}
     for task, replies in entries:
         if not (isinstance(replies, list) and all(isinstance(reply, str) for reply in replies)):
             raise DataError(f"{where}: the entry of {task!r:.60} is not a list of replies")
+        if task in table:
+            raise DataError(f"{where}: the task {task!r:.60} has two entries")
         table[str(task)] = replies
     return table
 

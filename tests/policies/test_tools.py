@@ -14,13 +14,15 @@ from kit.talking import SUMS, TOOL, PlainSums
 from kit.tool_server import adder, tool_server
 
 from handoff.errors import DataError, UsageError
-from handoff.messages.replies import as_text, read_call, read_reply
+from handoff.messages.replies import as_text, call_text, read_call, read_reply
 from handoff.policies import ModelOptions
 from handoff.policies.bindings import make
 from handoff.policies.language.actions import ActionRule, Reply
 from handoff.policies.language.dialects import as_native
 from handoff.policies.language.dialects import as_text as shown
 from handoff.policies.language.prompts import Template
+from handoff.policies.openai.answers import Answer
+from handoff.policies.openai.schema import native
 from handoff.policies.policy import Request, Turn
 from handoff.protocols.recorded.study import load
 from handoff.records import Message, Offer, Record, Task
@@ -195,6 +197,44 @@ def test_bad_arguments_of_a_server_are_kept_and_answered(tmp_path: Path, argumen
     assert all(read_reply(step.decision.text).calls for step in first)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("content", ["", "I call."])
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", "length"])
+def test_all_calls_of_a_reply_are_the_servers_and_none_is_left_in_the_text(
+    count: int, content: str, finish: str
+) -> None:
+    calls = [("Number", json.dumps({"name": name})) for name in ("ash", "elm </tool_call>", "birch")[:count]]
+    functions = [{"function": {"name": name, "arguments": arguments}} for name, arguments in calls]
+    message = {"role": "assistant", "content": content, "tool_calls": functions}
+    form = {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    output = native(Answer(form)).output
+    rule = ActionRule("tagged", native=True)
+    parsed = rule.parse(Reply(output.text, output.finish), FREE)
+    assert (parsed.action, parsed.status) == (output.text, "parsed")
+    read = read_reply(output.text)
+    assert [(call.name, dict(call.arguments)) for call in read.calls] == [(n, json.loads(a)) for n, a in calls]
+    parsed = rule.parse(Reply(f"[TOOL_CALLS] {output.text}", output.finish), FREE)
+    assert (parsed.action, "unparsed_markup" in parsed.flags) == (None, True)
+
+
+@pytest.mark.parametrize("arguments", ["{", "[1]", "3", '{"a": 1', "x"])
+def test_arguments_that_no_server_could_parse_again_are_not_sent_to_it(arguments: str) -> None:
+    reply = call_text("Number", arguments)
+    form = as_native("", [Message("user", "q"), Message("assistant", reply), Message("tool", "Error.")], ())
+    assert form["messages"][1:] == [{"role": "assistant", "content": reply}, {"role": "user", "content": "Error."}]
+    form = as_native(
+        "", [Message("user", "q"), Message("assistant", call_text("Number", " ")), Message("tool", "E")], ()
+    )
+    assert form["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+def test_options_and_policies_that_cannot_be_meant_are_refused() -> None:
+    with pytest.raises(UsageError, match="leave out --tools native"):
+        ModelOptions(tools="native", constrain=True)
+    result = invoke("run", "sokoban", "-p", "a=plan", "--cross", "a", "--tasks", 2, "--slots", 1, "--workers", 0)
+    assert "this environment has none" in str(result.exception)
+
+
 @pytest.mark.parametrize("spec", ["hf:./x", "builtin:sft"])
 def test_a_model_in_this_process_has_no_interface_for_tools(spec: str) -> None:
     with pytest.raises(UsageError, match="leave out --tools native"):
@@ -222,6 +262,8 @@ def test_an_open_action_is_parsed_in_every_format() -> None:
         parsed = ActionRule(format).parse(Reply(text), offer)
         assert (parsed.action, parsed.status) == ("search[red shoes]", "parsed"), format
     assert ActionRule("tagged").parse(Reply("<action>search[]</action>"), offer).status == "inadmissible"
+    parsed = ActionRule("tagged").parse(Reply("<action>Search[ Red shoes ]</action>"), offer)
+    assert (parsed.action, parsed.flags) == ("search[Red shoes]", ("case_folded", "spaced"))
 
 
 def test_open_actions_are_shown_in_prompts() -> None:
@@ -254,7 +296,10 @@ def test_replies_from_a_file_are_read_by_name_or_id_and_refused_in_one_sentence(
     assert (decision.text, decision.status) == ("a", "parsed")
     (decision,) = policy.decide([request("x", "y")])
     assert (decision.text, decision.status) == ("", "empty")
-    for text in ("{", "[1]", '{"two": "a"}', '{"task": "two", "replies": [1]}\n', '{"a": []}\n{"b"'):
+    path.write_text('{"task": "two", "replies": ["a\u2028b"]}\n   \n{"task": "one", "replies": []}\n')
+    assert make(f"calls:{path}", ModelOptions()).decide([request()])[0].text == "a\u2028b"
+    twice = '{"task": "two", "replies": []}\n' * 2
+    for text in (twice, "{", "[1]", '{"two": "a"}', '{"task": "two", "replies": [1]}\n', '{"a": []}\n{"b"'):
         path.write_text(text)
         with pytest.raises(DataError, match=r"calls\.jsonl"):
             make(f"calls:{path}", ModelOptions())

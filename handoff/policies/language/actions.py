@@ -32,7 +32,7 @@ from typing import Any
 import attrs
 
 from handoff.errors import UsageError
-from handoff.records import Offer
+from handoff.records import BLANK, Offer, fills
 
 FORMATS = ("tagged", "last_line", "json", "choice")
 
@@ -289,9 +289,23 @@ _READ_CALL = re.compile(r"\s*<tool_call>\n\{\"arguments\":.*?\n</tool_call>\Z", 
 def _has_markup(reply: Reply) -> bool:
     """Whether the text holds calls, beside those that the server has read."""
     text = reply.text
-    while reply.finish == "tool_calls" and (match := _READ_CALL.search(text, text.rfind("<tool_call>\n"))) is not None:
-        text = text[: match.start()]
+    while (match := _READ_CALL.search(text, max(text.rfind("<tool_call>\n"), 0))) is not None:
+        text = text[: match.start()].rstrip()
     return _MARKUP.search(text) is not None
+
+
+def _filled(text: str, opens: Sequence[str], flags: _Flags) -> str | None:
+    """The open action that ``text`` fills, up to the case of its fixed parts and blanks round the text."""
+    for pattern in opens:
+        before, _, after = pattern.partition(BLANK)
+        inner = text[len(before) : len(text) - len(after)]
+        fixed = text[: len(before)] + text[len(text) - len(after) :]
+        filled = f"{before}{inner.strip()}{after}"
+        if fixed.lower() == (before + after).lower() and fills(filled, pattern):
+            flags.add("case_folded", fixed != before + after)
+            flags.add("spaced", inner != inner.strip())
+            return filled
+    return None
 
 
 def _admit(text: str, admissible: Sequence[str], flags: _Flags) -> tuple[str, str]:
@@ -308,8 +322,8 @@ def _admit(text: str, admissible: Sequence[str], flags: _Flags) -> tuple[str, st
             flags.add("case_folded")
             flags.add("spaced", bare != text)
             return action, "parsed"
-    if bare in admissible:  # an open action
-        flags.add("spaced")
-        return bare, "parsed"
+    filled = _filled(text.strip(), admissible.opens, flags) if isinstance(admissible, Offer) else None
+    if filled is not None:
+        return filled, "parsed"
     flags.add("spaced", bare != text)
     return bare, "inadmissible"

@@ -93,10 +93,13 @@ def _split(text: str, answers: int) -> tuple[str, list[tuple[str, str]]]:
         try:
             form = json.loads(block.group(1))
             name, arguments = form["name"], form.get("arguments", {})
+            if isinstance(arguments, str) and arguments.strip() and not isinstance(json.loads(arguments), dict):
+                return text, []  # a server parses them, and would refuse the whole request
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return text, []
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not isinstance(arguments, str | dict):
             return text, []
+        arguments = "{}" if isinstance(arguments, str) and not arguments.strip() else arguments
         calls.append((name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)))
     if not calls:
         return text, []

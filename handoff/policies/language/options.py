@@ -125,6 +125,11 @@ class ModelOptions:
                 f"not {self.action_format}; with --free the model writes what it likes"
             )
 
+        if self.constrain and self.tools == "native":
+            raise UsageError(
+                "a constrained reply is one admissible action, and calls no tool; leave out --tools native"
+            )
+
     def action_rule(self) -> ActionRule:
         """The rule from a reply to its action."""
         if self.constrain:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from handoff.canonical import canonical
+from handoff.messages.replies import call_text
 from handoff.policies.language.model import FAILED, FINISH_TERMS, Output
 from handoff.policies.language.options import MOST
 from handoff.policies.language.tokens import TokenIds
@@ -245,7 +245,7 @@ def _functions(message: dict[str, Any]) -> list[Any]:
 
 def _native_call(function: Any) -> str:
     name, arguments = _call(function)
-    return f"<tool_call>\n{canonical({'arguments': arguments, 'name': name}).decode()}\n</tool_call>"
+    return call_text(name, arguments)
 
 
 def _call_text(function: Any) -> str:
