@@ -79,9 +79,7 @@ class Repeat(Policy):
 
     def decide(self, requests: Sequence[Request]) -> list[Decision]:
         if any(not request.is_conversation for request in requests):
-            raise UsageError(
-                "the policy plan repeats the last message of a conversation, and this environment has none"
-            )
+            raise UsageError("the policy plan repeats the last message of a conversation; this environment has none")
         return [scripted(request, request.messages()[-1].content or None) for request in requests]
 
     def describe(self) -> Mapping[str, Any]:

@@ -207,7 +207,7 @@ def test_all_calls_of_a_reply_are_the_servers_and_none_is_left_in_the_text(
     functions = [{"function": {"name": name, "arguments": arguments}} for name, arguments in calls]
     message = {"role": "assistant", "content": content, "tool_calls": functions}
     form = {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
-    output = native(Answer(form)).output
+    output = native(Answer(form, {})).output
     rule = ActionRule("tagged", native=True)
     parsed = rule.parse(Reply(output.text, output.finish), FREE)
     assert (parsed.action, parsed.status) == (output.text, "parsed")
@@ -231,7 +231,7 @@ def test_arguments_that_no_server_could_parse_again_are_not_sent_to_it(arguments
 def test_options_and_policies_that_cannot_be_meant_are_refused() -> None:
     with pytest.raises(UsageError, match="leave out --tools native"):
         ModelOptions(tools="native", constrain=True)
-    result = invoke("run", "sokoban", "-p", "a=plan", "--cross", "a", "--tasks", 2, "--slots", 1, "--workers", 0)
+    result = invoke("run", "sokoban", "-p", "a=plan", "--cross", "a", "--tasks", 3, "--slots", 1, "--workers", 0)
     assert "this environment has none" in str(result.exception)
 
 

@@ -127,7 +127,7 @@ class ModelOptions:
 
         if self.constrain and self.tools == "native":
             raise UsageError(
-                "a constrained reply is one admissible action, and calls no tool; leave out --tools native"
+                "a constrained reply is one admissible action, and calls no tool: leave out --tools native"
             )
 
     def action_rule(self) -> ActionRule:
