@@ -44,6 +44,14 @@ def _above_zero(instance: Any, attribute: attrs.Attribute[float], value: float) 
 _option = partial(setting, group="models")
 _tokens = partial(_option, kind=int, least=1, most=MOST)
 _lanes = partial(_option, kind=int, least=1, most=65_536)
+
+
+def _also(default: str, name: str) -> str:
+    """What ``--help`` states: the default, and the one of conversations."""
+    value = OF_CONVERSATIONS[name]
+    return f"{default}; in a conversation with tools {'all' if value is None else value}"
+
+
 _seconds = partial(_option, kind=float, most=1_000_000)
 
 
@@ -51,18 +59,37 @@ _seconds = partial(_option, kind=float, most=1_000_000)
 class ModelOptions:
     """Options of one policy."""
 
-    temperature: float = _option("Sampling temperature; 0: greedy.", kind=float, default=0.4, least=0, most=1000)
-    top_p: float = _option("Nucleus sampling.", kind=float, default=1.0, least=0, most=1, validator=_above_zero)
+    temperature: float = _option(
+        "Sampling temperature; 0: greedy.",
+        kind=float,
+        default=0.4,
+        least=0,
+        most=1000,
+        shown=_also("0.4", "temperature"),
+    )
+    top_p: float = _option(
+        "Nucleus sampling.", kind=float, default=1.0, least=0, most=1, validator=_above_zero, shown=_also("1", "top_p")
+    )
     top_k: int = _option("Sample among this many tokens; 0: all.", kind=int, default=0, least=0, most=MOST)
-    max_new_tokens: int = _tokens("Tokens of a reply.", default=512)
-    max_prompt_tokens: int = _tokens("A longer prompt is a context overflow.", default=4096)
+    max_new_tokens: int = _tokens("Tokens of a reply.", default=512, shown=_also("512", "max_new_tokens"))
+    max_prompt_tokens: int = _tokens(
+        "A longer prompt is a context overflow.", default=4096, shown=_also("4096", "max_prompt_tokens")
+    )
     stop: tuple[str, ...] = _option("Ends a reply.", kind=str, default=(), repeats=True, metavar="TEXT")
-    template: str = _option(f"Jinja2 file, or {', '.join(BUILTIN)}.", kind=str, default="default", metavar="FILE")
+    template: str = _option(
+        f"Jinja2 file, or {', '.join(BUILTIN)}.",
+        kind=str,
+        default="default",
+        metavar="FILE",
+        shown=_also("default", "template"),
+    )
     prompt_form: str = _option(
         "Messages for the chat template, or plain text.", kind=str, default="chat", choices=FORMS
     )
     #: ``None``: all turns.
-    history: int | None = _option("Turns shown.", kind=int, default=10, least=0, most=999_999_999, word="all")
+    history: int | None = _option(
+        "Turns shown.", kind=int, default=10, least=0, most=999_999_999, word="all", shown=_also("10", "history")
+    )
     #: ``None``: the template's own; empty: no system prompt.
     system: str | None = _option(
         "System prompt in place of the template's own.", kind=str, default=None, metavar="TEXT"
