@@ -28,7 +28,9 @@ _DAYS, _PER_KIND = (3, 5, 7), 4
 _STATES = {
     "Arvenia": 4, "Brook Isles": 4, "Caldmark": 4, "Dunmere": 4, "Eastholm": 4, "Fennick": 4, "Garrow": 3, "Hollin": 3,
 }  # fmt: skip
-_STARTS = ("Al", "Bra", "Cor", "Dell", "Em", "Far", "Glen", "Har", "Ister", "Jun", "Kell", "Lor", "Mar", "Nor", "Ost")
+_STARTS = (
+    "Alv", "Brax", "Corv", "Dell", "Erm", "Fesk", "Glom", "Hesk", "Ister", "Jund", "Kezz", "Lorv", "Mirv", "Nuv", "Osk",
+)  # fmt: skip
 _ENDS = ("wick", "ford", "haven", "mouth", "stead", "bury", "dale", "gate", "port", "ridge", "field", "minster")
 _KINDS = ("Entire home/apt", "Private room", "Shared room")
 _RULES = ("smoking", "parties", "children under 10", "visitors", "pets")
@@ -87,24 +89,24 @@ def _make_cities(dice: Dice, tables: Tables) -> None:
 def _furnish(dice: Dice, tables: Tables, city: str) -> None:
     """Beds, restaurants and attractions of one city.  A name occurs once, and is no part of another."""
     for place in range(6):
-        rules = dice.shuffled(_RULES)[: dice.pick((0, 1, 1, 2))]
-        # Each city has a bed of each kind that suits two nights and forbids nothing.
+        # Each city has a bed of each kind that suits two nights and forbids nothing; the cheaper beds forbid more.
         plain = place < 3
+        rules = dice.shuffled(_RULES)[: dice.between(2, 4)]
         tables.beds.append(
             {
                 "NAME": f"{_TREES[place * 2 + dice.below(2)]} {_BEDS[place]} of {city}",
                 "room type": _KINDS[place % 3],
-                "price": f"{dice.between(45, 210)}.0",
+                "price": f"{dice.between(90, 210) if plain else dice.between(35, 85)}.0",
                 "minimum nights": f"{1 + dice.below(2) if plain else dice.pick((1, 2, 3, 4))}.0",
                 "review rate number": f"{dice.between(2, 5)}.0",
-                "house_rules": " & ".join(f"No {rule}" for rule in rules) if rules and not plain else "Be kind",
+                "house_rules": " & ".join(f"No {rule}" for rule in rules) if not plain else "Be kind",
                 "maximum occupancy": str(dice.between(1, 5)),
                 "city": city,
             }
         )
     for place, noun in enumerate(_TABLES):
-        cuisines = dice.shuffled(_CUISINES)[: dice.between(1, 3)]
         own = _CUISINES[place % len(_CUISINES)]
+        cuisines = dice.shuffled(_CUISINES)[: dice.below(2)]
         tables.restaurants.append(
             {
                 "Name": f"{dice.pick(_TREES)} {noun} in {city}",
@@ -159,7 +161,8 @@ def _make_query(dice: Dice, tables: Tables, idx: int, days: int, level: str) -> 
     legs = list(zip([origin, *route], [*route, origin], strict=True))
     flies = asked["transportation"] == "no self-driving" or (asked["transportation"] is None and dice.below(2) == 0)
     for number, (a, b) in enumerate(legs):
-        if flies or (dice.below(3) == 0):
+        # Who must not fly could.
+        if flies or asked["transportation"] == "no flight" or dice.below(3) == 0:
             _make_flights(dice, tables, a, b, dates[2 * number])
     plan, cost = _gold(dice, tables, origin, route, dates, people, asked, flies)
     budget = -(-cost * (110 + dice.between(0, 20)) // 1000) * 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import shutil
@@ -265,3 +266,20 @@ def test_a_scripted_study_of_the_45_train_tasks_has_endpoints_known_by_arithmeti
         }
         audit = json.loads(output_of("audit", run, "--json", "-q", "--workers", 0))
         assert audit["passed"]
+
+
+def test_whoever_must_not_fly_could_fly_on_every_leg() -> None:
+    world = load(None, None)
+    forbidden = 0
+    for (split, idx), plan in world.gold.items():
+        query = world.queries[split][idx]
+        if query["local_constraint"]["transportation"] != "no flight":
+            continue
+        forbidden += 1
+        for day, date in zip(plan, query["date"], strict=True):
+            if day["current_city"].startswith("from "):
+                start, _, end = day["current_city"].removeprefix("from ").partition(" to ")
+                text = (ARTIFACTS / "flights.csv").read_text(encoding="utf-8")
+                rows = [row for row in csv.DictReader(text.splitlines()) if row["FlightDate"] == date]
+                assert any((row["OriginCityName"], row["DestCityName"]) == (start, end) for row in rows), (idx, date)
+    assert forbidden >= 4
