@@ -120,6 +120,33 @@ def test_a_broken_plan_fails_the_checks_that_it_breaks(
     assert failures(verdict(rules, 0, change)) == failing
 
 
+def _hotel_elsewhere(plan: Plan) -> None:
+    own = plan[0]["accommodation"].rpartition(", ")[2]
+    city, beds = next((city, beds) for city, beds in WORLD.database.accommodations.items() if city != own)
+    plan[0]["accommodation"] = f"{beds[0].name}, {city}"
+
+
+@pytest.mark.parametrize("rules", list(Rules))
+@pytest.mark.parametrize(
+    ("change", "failing"),
+    [
+        (_repeat_meal, "is_valid_restaurants"),
+        (_repeat_sight, "is_valid_attractions"),
+        (_invented, "is_valid_information_in_sandbox"),
+        (_hotel_elsewhere, "is_valid_information_in_current_city"),
+        (_set(0, transportation="-"), "is_not_absent"),
+        (lambda plan: plan.pop(), "is_not_absent"),
+    ],
+)
+def test_no_gold_plan_of_the_invented_world_passes_once_broken(
+    rules: Rules, change: Callable[[Plan], object], failing: str
+) -> None:
+    for idx in range(36):
+        result = verdict(rules, idx, change)
+        assert failing in failures(result), idx
+        assert not result.passed
+
+
 @pytest.mark.parametrize("rules", list(Rules))
 def test_a_budget_a_dollar_below_the_cost_fails(rules: Rules) -> None:
     query, plan = case(0)
